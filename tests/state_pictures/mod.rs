@@ -3,6 +3,7 @@
 
 mod chat_window;
 mod chats;
+mod documents;
 mod library;
 mod other_windows;
 mod reading;
@@ -335,6 +336,7 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
     ponder_json_chat(home.path());
     model_without_vision(&home.path().join("my-models/blind"));
     let _told = tools::fill(home.path());
+    documents::fill(home.path());
     let stage = open();
     stage.size();
     invoke_in_settings(
@@ -352,6 +354,7 @@ fn photograph(variant: &Variant, folder: &Path, only: &[String]) -> Vec<String> 
     writing::states(&stage);
     library::states(&stage);
     tools::states(&stage);
+    documents::states(&stage);
     other_windows::states(&stage);
     failed.extend(stage.failed.take());
     stage.window.close();

@@ -1,6 +1,7 @@
 import axe from 'axe-core';
 import { expect, it, vi } from 'vitest';
 
+import { addCitingChat, addCollections } from '../host/fake/documentExamples';
 import { textPart } from '../host/fake';
 import { click, host, open, pass, useWindow } from '../testing/window';
 
@@ -32,6 +33,9 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
   const { id } = await host.createProject('Tea');
   await host.moveChat(chat.summary.id, id);
   await host.putProjectFile(id, await host.addFile(new TextEncoder().encode('one\n'), 'one.txt', ''));
+  const [first = '', ...others] = addCollections(host);
+  await host.setProjectCollections(id, [first, ...others]);
+  const citing = addCitingChat(host, first, null);
   await open('chat');
   await look('empty chat');
   await open('chat', chat.summary.id);
@@ -47,6 +51,7 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
     ['model-picker', null],
     ['composer-add', 'two-answers'],
     ['composer-add', 'tools'],
+    ['composer-add', 'documents'],
     ['edit-question', null],
     ['project-menu', 'open-project'],
   ] as const) {
@@ -56,6 +61,17 @@ it('keeps nobody out who uses a screen reader', { timeout: 120_000 }, async () =
     if (then) await click(then);
     if (then) await look(then);
   }
+  await open('chat', citing);
+  await pass(200);
+  await look('chat with citations');
+  for (const opens of ['question-passages', 'open-passage']) {
+    await click(opens);
+    await look(opens);
+  }
+  await open('chat', chat.summary.id);
+  await click('chat-project');
+  await click('collection-files-toggle');
+  await look('files of a collection');
   for (const name of ['models', 'settings'] as const) {
     await open(name);
     await pass(100);

@@ -44,6 +44,7 @@ export const tauri: Platform = {
   onToolsChanged: (listener) => listen('tools_changed', () => listener()),
   onWaitingCallsChanged: (listener) => listen('waiting_calls_changed', () => listener()),
   onRunningCallsChanged: (listener) => listen('running_calls_changed', () => listener()),
+  onCollectionsChanged: (listener) => listen('collections_changed', () => listener()),
   onDropped: (listener) => listen<{ paths: string[] }>('tauri://drag-drop', (event) => listener(event.payload.paths)),
   onCommand: (listener) => listen<Command>('command', (event) => listener(event.payload)),
   onPageAsked: (listener) => listen<PageRequest>('show_page', (event) => listener(event.payload)),

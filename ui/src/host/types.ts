@@ -32,6 +32,8 @@ export interface Events {
   onWaitingCallsChanged(listener: () => void): Promise<Unsubscribe>;
   /** Called when calls are further than `runningCalls` gave. */
   onRunningCallsChanged(listener: () => void): Promise<Unsubscribe>;
+  /** Called when collections, their files or how far they are read are no longer those that `collections` gave. */
+  onCollectionsChanged(listener: () => void): Promise<Unsubscribe>;
   /** Called when folders or files are dropped onto the window. */
   onDropped(listener: (paths: string[]) => void): Promise<Unsubscribe>;
   /** Called in the chat window when a new chat with a model is asked for. */

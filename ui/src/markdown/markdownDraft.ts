@@ -10,6 +10,7 @@ import { Lexer, Marked, Renderer, Tokenizer, type Token, type Tokens } from 'mar
 
 import { t } from '../locales';
 import { escapeHtml, grammarOf, highlight, loadGrammar } from './highlight';
+import { citationExtension } from './citationMarks';
 import { footnotes } from './footnotes';
 import { loadTypesetter, mathExtension, mathHtml } from './math';
 import { sectionsOf, type Section } from './sections';
@@ -144,6 +145,7 @@ const marked = new Marked(
     },
   },
   footnotes,
+  citationExtension((html) => slot(html)),
   mathExtension((tex, display) => {
     const html = rich ? mathHtml(tex, display) : null;
     if (html === null) missing.push({ kind: 'math' });

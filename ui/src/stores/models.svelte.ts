@@ -10,6 +10,7 @@ import type { MemoryFit } from '../bindings/MemoryFit';
 import type { LocalModel } from '../bindings/LocalModel';
 import { t } from '../locales';
 import { asHostError, type Platform, type Unsubscribe } from '../host';
+import type { EmbeddingRow } from '../shared/embeddingModels';
 import type { Toasts } from '../design/toasts.svelte';
 
 export class Models {
@@ -143,6 +144,11 @@ export class Models {
   /** Opens the Models window where models are searched, or where they arrive. */
   async openPage(page: 'discover' | 'downloads'): Promise<void> {
     await this.toasts.attempt(() => this.platform.showPage(page, null), 'window');
+  }
+
+  /** Opens the Models window at the search for an embedding model. */
+  async findEmbeddings(row: EmbeddingRow): Promise<void> {
+    await this.toasts.attempt(() => this.platform.showPage('discover', row), 'window');
   }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { numberOf } from '../../shared/typedNumber';
 import { variants } from '../conversation/variants';
-import { changedSettings, isSetAs, stopShown, stopTyped } from './chatSettings';
+import { appliedTo, changedSettings, isSetAs, resetSettings, stopShown, stopTyped } from './chatSettings';
 import { MODELS } from '../../host/fake/localModels';
 import { DEFAULT_CHAT_SETTINGS } from '../../bindings/constants';
 import { all, ask, choose, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
@@ -174,6 +174,11 @@ describe('presets', () => {
       true,
     );
     expect(isSetAs(preset, DEFAULT_CHAT_SETTINGS)).toBe(false);
+    const documents = { collections: ['notes'], retrieval: 'off' as const };
+    const chat = { ...DEFAULT_CHAT_SETTINGS, max_tokens: 9, ...documents };
+    expect(isSetAs(preset, chat)).toBe(true);
+    expect(appliedTo(preset, chat)).toMatchObject(documents);
+    expect(resetSettings(chat)).toMatchObject({ max_tokens: null, ...documents });
   });
 });
 

@@ -41,14 +41,15 @@ export function hasAdvanced({ sampling, kv_bits, kv_off, stop }: ChatSettings): 
   return kv_bits !== null || kv_off || stop.length > 0 || ADVANCED_SAMPLING.some((name) => sampling[name] !== undefined);
 }
 
-/** The part of a chat's settings that a preset stores: not its model, its tools, nor its carried summary. */
+/** The part of a chat's settings that a preset stores: not its model, its tools, its documents, nor its carried summary. */
 export function presetOf(settings: ChatSettings): ChatSettings {
-  return { ...settings, model: null, carried_summary: '', tools: [] };
+  const { retrieval } = DEFAULT_CHAT_SETTINGS;
+  return { ...settings, model: null, carried_summary: '', tools: [], collections: [], retrieval };
 }
 
 /** The settings of a chat after a preset is applied. */
-export function appliedTo(preset: Preset, { model, carried_summary, tools }: ChatSettings): ChatSettings {
-  return { ...preset.settings, model, carried_summary, tools };
+export function appliedTo(preset: Preset, { model, carried_summary, tools, collections, retrieval }: ChatSettings): ChatSettings {
+  return { ...preset.settings, model, carried_summary, tools, collections, retrieval };
 }
 
 /** True if a chat's settings are those of the preset. */
@@ -68,8 +69,11 @@ export function resetSettings({
   image_detail,
   carried_summary,
   tools,
+  collections,
+  retrieval,
 }: ChatSettings): ChatSettings {
-  return { ...DEFAULT_CHAT_SETTINGS, model, thinking, thinking_budget, image_detail, carried_summary, tools };
+  const kept = { model, thinking, thinking_budget, image_detail, carried_summary, tools, collections, retrieval };
+  return { ...DEFAULT_CHAT_SETTINGS, ...kept };
 }
 
 /** The same sampling with another value for a number; `undefined` follows the model. */

@@ -2,7 +2,6 @@
 
 import { filesOf } from '../../shared/files';
 import { t } from '../../locales';
-import type { Chats } from '../../stores/chats.svelte';
 import type { Conversation } from '../conversation/conversation.svelte';
 import { DraftTokens } from './draftTokens.svelte';
 import type { FileCosts } from '../../files/fileCosts.svelte';
@@ -15,7 +14,6 @@ interface Stores {
   models: Models;
   costs: ImageCosts;
   fileCosts: FileCosts;
-  chats: Chats;
   library: Library;
 }
 
@@ -28,12 +26,7 @@ export class QuestionCost {
     () => this.stores.conversation.settings.model ?? this.stores.models.defaultReference,
   );
   /** The project of the open chat, or of the new one. */
-  readonly project = $derived.by(() => {
-    const { conversation, chats, library } = this.stores;
-    return library.project(
-      conversation.id === null ? conversation.project : (chats.find(conversation.id)?.project ?? null),
-    );
-  });
+  readonly project = $derived.by(() => this.stores.library.projectOf(this.stores.conversation));
   readonly #projectFiles = $derived.by(() => filesOf(this.project?.files ?? []));
   readonly #projectTokens = $derived.by(() => this.stores.fileCosts.sumOf(this.#reference, this.#projectFiles));
   /** A text about the project's files that the first question includes; `null` after it, and without files. */

@@ -1,4 +1,7 @@
-/** The dialog over the chat window: the palette, the archive and the trash, a project, an export, an import. One at a time. */
+/**
+ * The dialog over the chat window: the palette, the archive and the trash, a project, the documents, an export, an
+ * import. One at a time.
+ */
 
 import { createContext } from 'svelte';
 
@@ -10,6 +13,7 @@ export type Dialog =
   | { kind: 'kept' }
   | { kind: 'move'; chat: ChatSummary }
   | { kind: 'project'; project: Project }
+  | { kind: 'documents' }
   | { kind: 'export'; chats: readonly ChatSummary[] }
   | { kind: 'import' };
 

@@ -61,6 +61,11 @@ export class Library {
     return this.projects.find((project) => project.id === id) ?? null;
   }
 
+  /** The project of the open chat, or the one in which a new chat begins. */
+  projectOf({ id, project }: { readonly id: string | null; readonly project: string | null }): Project | null {
+    return this.project(id === null ? project : (this.chats.find(id)?.project ?? null));
+  }
+
   /** Hides the chats of a project in the list, or shows them, also after the next start. */
   fold(project: string, folded: boolean): void {
     if (folded === this.folded.has(project)) return;
@@ -116,6 +121,27 @@ export class Library {
     const restore = async (): Promise<void> =>
       void (await this.#change(() => this.platform.restoreProject(id), 'project'));
     this.undo.offer(t('library.projectDeleted', { name }), restore, `deleted ${id}`);
+  }
+
+  /** Has the chats of a project ask this collection, too. */
+  async addCollection(id: string, collection: string): Promise<void> {
+    await this.#setCollections(id, (chosen) => [...chosen.filter((other) => other !== collection), collection]);
+    this.undo.settle(`removed ${collection} from ${id}`);
+  }
+
+  /** Has them no longer ask it; returns true on success. With its name, that can be undone. */
+  async removeCollection(id: string, collection: string, name: string | null): Promise<boolean> {
+    const project = this.project(id)?.name ?? '';
+    if (!(await this.#setCollections(id, (chosen) => chosen.filter((other) => other !== collection)))) return false;
+    if (name === null) return true;
+    const text = t('documents.removed', { name, project });
+    this.undo.offer(text, () => this.addCollection(id, collection), `removed ${collection} from ${id}`);
+    return true;
+  }
+
+  #setCollections(id: string, change: (chosen: readonly string[]) => string[]): Promise<boolean> {
+    const chosen = this.project(id)?.collections ?? [];
+    return this.#change(() => this.platform.setProjectCollections(id, change(chosen)), 'documents');
   }
 
   /** Takes a chat out of the trash. */

@@ -38,6 +38,7 @@ export function answers(host: Store) {
     const chat = chatOf(host, id);
     const text = textOf(content);
     if (text.trim() === '' && attachmentsOf(content).length === 0) throw refusal('bad_request', 'An empty question is not sent.', {}, 'empty_message');
+    if (content.some(({ kind }) => kind === 'passages')) throw refusal('bad_request', 'Passages are no part of a question that a person writes.');
     if (isRunning(host, chat)) throw busy();
     const parent = position === 'end' ? chat.leaf : position === 'beginning' ? null : position.after;
     if (parent !== null && !chat.messages.some((message) => message.id === parent)) throw notFound('message');

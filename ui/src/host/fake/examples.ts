@@ -8,6 +8,7 @@ import { fakeHost, textPart } from './index';
 import { fillHub } from './hub';
 import { fillServer } from './server';
 import { scriptFor } from './text';
+import { fillDocuments } from './documentExamples';
 import { fillElicitations } from './elicitations';
 import { fillToolCalls } from './toolExamples';
 import { fillToolServers } from './toolServers';
@@ -117,6 +118,7 @@ export function fakePlatform(): Platform {
   for (let more = 1; more <= Number(asked.get('chats') ?? 0); more++) host.addChat(`Chat ${more}`, now - more * (DAY / 40));
   fillToolCalls(host, asked);
   fillElicitations(host, asked);
+  void fillDocuments(host, asked);
   host.addChat('Thesis outline, chapter 3', now - 9 * DAY).summary.pinned = true;
   host.addChat('Letter to the landlord', now - 2 * DAY);
   host.addChat('Explain this regular expression', now - 12 * DAY);

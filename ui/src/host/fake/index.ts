@@ -9,6 +9,7 @@ import { appUpdate, appUpdateControls } from './appUpdate';
 import { chats } from './chats';
 import { data, dataControls } from './data';
 import { desktop, desktopControls } from './desktop';
+import { documentControls, documents } from './documents';
 import { downloadControls, downloads } from './downloads';
 import { elicitationControls, elicitations } from './elicitations';
 import { endpointControls, endpoints } from './endpoints';
@@ -36,6 +37,7 @@ export function fakeHost(pace: number) {
     ...chatControls(),
     ...dataControls(),
     ...desktopControls(),
+    ...documentControls(),
     ...downloadControls(),
     ...elicitationControls(),
     ...endpointControls(),
@@ -56,6 +58,7 @@ export function fakeHost(pace: number) {
     ...chats(state),
     ...data(state),
     ...desktop(state),
+    ...documents(state),
     ...downloads(state),
     ...elicitations(state),
     ...endpoints(state),

@@ -21,6 +21,7 @@ export const composer = translation({
   'composer.add': 'إضافة',
   'composer.attach': 'إرفاق ملفات…',
   'composer.resources': 'من خادم…',
+  'composer.documents': 'المستندات…',
   'composer.compare': 'مقارنة الإجابات…',
   'composer.tools': 'الأدوات…',
   'composer.budget': 'حد التفكير…',

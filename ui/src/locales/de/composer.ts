@@ -21,6 +21,7 @@ export const composer = translation({
   'composer.add': 'Hinzufügen',
   'composer.attach': 'Dateien anhängen …',
   'composer.resources': 'Von einem Server …',
+  'composer.documents': 'Dokumente …',
   'composer.compare': 'Antworten vergleichen …',
   'composer.tools': 'Werkzeuge …',
   'composer.budget': 'Denkbudget …',

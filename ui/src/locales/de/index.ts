@@ -8,6 +8,7 @@ import { composer } from './composer';
 import { consent } from './consent';
 import { data } from './data';
 import { desktop } from './desktop';
+import { documents } from './documents';
 import { downloads } from './downloads';
 import { endpoints } from './endpoints';
 import { engine } from './engine';
@@ -41,6 +42,7 @@ export const de = translation({
   ...consent,
   ...data,
   ...desktop,
+  ...documents,
   ...downloads,
   ...endpoints,
   ...engine,

@@ -19,6 +19,7 @@ export const composer = {
   'composer.add': 'Add',
   'composer.attach': 'Attach files…',
   'composer.resources': 'From a server…',
+  'composer.documents': 'Documents…',
   'composer.compare': 'Compare responses…',
   'composer.tools': 'Tools…',
   'composer.budget': 'Thinking budget…',

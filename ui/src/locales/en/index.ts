@@ -8,6 +8,7 @@ import { composer } from './composer';
 import { consent } from './consent';
 import { data } from './data';
 import { desktop } from './desktop';
+import { documents } from './documents';
 import { downloads } from './downloads';
 import { endpoints } from './endpoints';
 import { engine } from './engine';
@@ -40,6 +41,7 @@ export const en = {
   ...consent,
   ...data,
   ...desktop,
+  ...documents,
   ...downloads,
   ...endpoints,
   ...engine,

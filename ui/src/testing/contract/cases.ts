@@ -29,6 +29,7 @@ import {
   textOf,
   within,
 } from './checks';
+import { documentCases } from './documents';
 import { libraryCases } from './library';
 import { settingsCases } from './settings';
 import { toolCases } from './tools';
@@ -479,6 +480,7 @@ export const cases: readonly Case[] = [
     },
   },
   ...branchCases,
+  ...documentCases,
   ...libraryCases,
   ...settingsCases,
   ...toolCases,

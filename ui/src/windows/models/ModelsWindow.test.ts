@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Error as HostError } from '../../bindings/Error';
 import type { HubModel } from '../../bindings/HubModel';
 import { UNKNOWN_FAMILY } from '../../host/fake/localModels';
-import { all, click, host, open, pass, the, useWindow, watched, write } from '../../testing/window';
+import { all, click, field, host, open, pass, the, useWindow, watched, write } from '../../testing/window';
 
 useWindow();
 
@@ -139,6 +139,15 @@ describe('Discover', () => {
     ]);
     await open('models');
     expect(all('hub-row').map(({ dataset }) => dataset['id'])).toEqual([three.id, two.id, one.id]);
+  });
+
+  it('searches for the embedding model that a page asked for', async () => {
+    const searched = vi.spyOn(host, 'searchModels');
+    await open('models');
+    await host.showPage('discover', 'multilingual');
+    await pass(600);
+    expect(field('model-search').value).toBe('multilingual-e5-small');
+    expect(searched.mock.calls.at(-1)?.[0].text).toBe('multilingual-e5-small');
   });
 
   it('marks what makes embeddings, so that nobody gets it to chat with', async () => {

@@ -60,7 +60,8 @@ class Model(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         messages = asked["messages"]
         asked_at = max(i for i, m in enumerate(messages) if m["role"] == "user")
-        script = json.loads(messages[asked_at]["content"])
+        # Passages of documents come before the question.
+        script = json.loads(messages[asked_at]["content"].rsplit("\n", 1)[-1])
         number = sum(m["role"] == "assistant" for m in messages[asked_at:])
         said = script[min(number, len(script) - 1)]
         if isinstance(said, str):

@@ -1,0 +1,74 @@
+/** The state of a collection of documents in words. */
+
+import type { CollectionFile } from '../../bindings/CollectionFile';
+import type { CollectionSource } from '../../bindings/CollectionSource';
+import type { CollectionView } from '../../bindings/CollectionView';
+import { ago } from '../../format/quantities';
+import { locale, t } from '../../locales';
+
+/** The place of a collection on this computer: its folder, or the first of its files. */
+export function pathOf(source: CollectionSource): string {
+  return source.kind === 'folder' ? source.path : source.paths.join(', ');
+}
+
+/** The work on a collection: `Reading 12 of 340`, `Up to date · checked 5 minutes ago`. */
+export function activityText({ activity, waiting, synced_at }: CollectionView, now: number): string {
+  switch (activity.kind) {
+    case 'looking':
+      return t('documents.looking');
+    case 'reading':
+      return t('documents.reading', { done: activity.done, of: activity.of });
+    case 'paused':
+      return [t('documents.paused'), ...(waiting > 0 ? [t('documents.waiting', { count: waiting })] : [])].join(' · ');
+    case 'failed':
+      return t('documents.failed', { reason: activity.reason });
+    case 'idle': {
+      const state = waiting > 0 ? t('documents.waiting', { count: waiting }) : t('documents.idle');
+      return synced_at === null ? state : `${state} · ${t('documents.checked', { when: ago(synced_at, now) })}`;
+    }
+  }
+}
+
+/** The part that is read of what is being read, from 0 to 1; `null` if nothing is, or nobody knows. */
+export function shareOf({ activity }: CollectionView): number | null {
+  return activity.kind === 'reading' && activity.of > 0 ? activity.done / activity.of : null;
+}
+
+/** The amounts of a collection: `38 files read · 212 passages · 2 files can’t be read`. */
+export function amountsText({ read, passages, failed }: CollectionView): string {
+  return [
+    t('documents.read', { count: read }),
+    t('documents.passages', { count: passages }),
+    ...(failed > 0 ? [t('documents.unreadable', { count: failed })] : []),
+  ].join(' · ');
+}
+
+/** The files and folders that are left out, by their reasons; empty without any. */
+export function leftOutText({ left_out }: CollectionView): string {
+  if (left_out.length === 0) return '';
+  const list = [...left_out]
+    .sort((a, b) => b.count - a.count)
+    .map(({ reason, count }) => t('documents.reasonCount', { reason: t(`documents.reason.${reason}`), count }));
+  // The list is no inserted value: it runs in the direction of the language.
+  const listed = new Intl.ListFormat(locale(), { style: 'short', type: 'unit' }).format(list);
+  return `${t('documents.leftOut')} ${listed}`;
+}
+
+/** True for a file whose text is not in the index. */
+export function isUnread({ state }: CollectionFile): boolean {
+  return state.kind !== 'read';
+}
+
+/** The outcome of a file in words. */
+export function outcomeText({ state }: CollectionFile): string {
+  switch (state.kind) {
+    case 'waiting':
+      return t('documents.fileWaiting');
+    case 'read':
+      return t('documents.passages', { count: state.passages });
+    case 'failed':
+      return state.reason;
+    case 'left_out':
+      return state.reason === null ? t('documents.fileLeftOut') : t(`documents.reason.${state.reason}`);
+  }
+}
