@@ -52,6 +52,6 @@ left_out: Array<LeftOut>,
  */
 synced_at: number | null, 
 /**
- * What is being done with it.
+ * The work on it.
  */
 activity: CollectionActivity, };

@@ -233,6 +233,7 @@ async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() 
     let mut settings = expected["settings"].clone();
     settings["new_chats_use_last_model"] = true.into();
     settings["model_defaults"] = json!({});
+    settings["embedding_model"] = Value::Null;
     assert_eq!(json!(history.settings().await.unwrap()), settings);
     let mut window = expected["window"].clone();
     window["folded_projects"] = json!([]);

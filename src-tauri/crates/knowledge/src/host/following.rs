@@ -5,18 +5,11 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use api::CollectionActivity;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 
+use super::follower::Follower;
 use super::Knowledge;
 use crate::watch::{WatchOptions, Watcher};
 use crate::{Error, Result};
-
-/// The task that follows a collection.
-pub(super) struct Follower {
-    task: AbortHandle,
-    /// Has it look once more.
-    look: Arc<Notify>,
-}
 
 impl Knowledge {
     /// Brings a collection up to date in the background, embeds what is new, and follows its folder from then on. Called

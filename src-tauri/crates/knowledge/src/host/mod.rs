@@ -5,6 +5,7 @@ mod citing;
 mod embedding;
 mod everything;
 mod finding;
+mod follower;
 mod following;
 mod near;
 mod prefixes;
@@ -28,7 +29,7 @@ pub use everything::{PartReader, ReadThrough, ReadingCost};
 pub use finding::{quoted, Found};
 pub use update::Updated;
 
-use following::Follower;
+use follower::Follower;
 use near::Near;
 
 use crate::folder::{Rules, Source};

@@ -1,0 +1,134 @@
+//! An engine that embeds by words and takes notes of planted lines, and a shelf with every model.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use api::{LocalModel, ModelShelf};
+use futures::future::BoxFuture;
+use protocol::fake::FakeEngine;
+use protocol::{
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Content, Done, EmbeddingInput, EmbeddingRequest, Embeddings,
+    EndedBy, Engine, EngineEvent, Error as Failure, ErrorCode, FinishReason, FolderSource, JobHandle, Message,
+    ModelSource, Request, Timing, TokenCount,
+};
+
+/// Embeds a text by its words: texts with the same words have the same direction, whatever their order.
+#[derive(Default)]
+pub(super) struct WordEngine {
+    pub fake: FakeEngine,
+    pub is_broken: AtomicBool,
+    pub embedded: AtomicUsize,
+    pub asked: AtomicUsize,
+}
+
+const DIMENSIONS: usize = 64;
+/// Bytes that fit the context.
+const CONTEXT: usize = 900;
+
+fn direction(text: &str) -> Vec<f32> {
+    let mut vector = vec![0.01; DIMENSIONS];
+    for word in text.split(|letter: char| !letter.is_alphanumeric()) {
+        let hash = word
+            .to_lowercase()
+            .bytes()
+            .fold(7_u64, |hash, byte| hash * 31 + u64::from(byte));
+        vector[(hash % DIMENSIONS as u64) as usize] += 1.0;
+    }
+    vector
+}
+
+impl Engine for WordEngine {
+    /// Takes as notes the lines that begin with *Entry*, each with the number of its passage; of notes each line once.
+    fn generate(&self, request: Request) -> JobHandle {
+        let (sender, events) = mailbox();
+        let text = request
+            .messages
+            .last()
+            .map(Message::text_with_placeholders)
+            .unwrap_or_default();
+        let (mut notes, mut mark) = (std::collections::BTreeSet::new(), String::new());
+        for line in text.lines() {
+            if let Some((number, _)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+                mark = format!(" [{number}]");
+            }
+            if line.starts_with("Entry") {
+                let mark = if line.contains('[') { "" } else { &mark };
+                notes.insert(format!("{line}{mark}"));
+            }
+        }
+        let said = match notes.is_empty() {
+            true => "NOTHING".to_owned(),
+            false => notes.into_iter().collect::<Vec<_>>().join("\n"),
+        };
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        sender.send(EngineEvent::Delta {
+            content: Content::text(said),
+            tokens: Vec::new(),
+            thinking_tokens: None,
+        });
+        sender.send(EngineEvent::Done(Done {
+            finish_reason: FinishReason::Stop,
+            ended_by: EndedBy::TokenLimit,
+            tokens: Vec::new(),
+            usage: None,
+            timing: Timing::default(),
+        }));
+        JobHandle {
+            events,
+            cancel: CancelFlag::default(),
+            end_thinking: AnswerNowFlag::default(),
+        }
+    }
+
+    fn capabilities(&self, model: &ModelSource) -> Capabilities {
+        self.fake.capabilities(model)
+    }
+
+    fn count(&self, request: Request) -> BoxFuture<'static, protocol::Result<TokenCount>> {
+        self.fake.count(request)
+    }
+
+    fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, protocol::Result<Embeddings>> {
+        let texts: Vec<String> = request
+            .inputs
+            .into_iter()
+            .filter_map(|input| match input {
+                EmbeddingInput::Text(text) => Some(text),
+                EmbeddingInput::Tokens(_) => None,
+            })
+            .collect();
+        let made = if self.is_broken.load(Ordering::SeqCst) {
+            Err(Failure::new(ErrorCode::ModelBroken, "a file of the model is missing"))
+        } else if texts.iter().any(|text| text.len() > CONTEXT) {
+            Err(Failure::new(ErrorCode::ContextFull, "an input is too long"))
+        } else {
+            self.embedded.fetch_add(texts.len(), Ordering::SeqCst);
+            Ok(Embeddings {
+                vectors: texts.iter().map(|text| direction(text)).collect(),
+                prompt_tokens: 0,
+            })
+        };
+        Box::pin(std::future::ready(made))
+    }
+}
+
+/// A shelf with every model of this reference.
+pub(super) struct Shelf;
+
+impl ModelShelf for Shelf {
+    fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
+        match reference.is_empty() {
+            true => Err(Failure::new(ErrorCode::ModelNotFound, "there is no model")),
+            false => Ok(FolderSource {
+                reference: reference.into(),
+                path: PathBuf::from("/nowhere"),
+                revision: None,
+            }
+            .into()),
+        }
+    }
+
+    fn list(&self) -> Vec<LocalModel> {
+        Vec::new()
+    }
+}
