@@ -1,7 +1,7 @@
 //! Collections of documents: folders and files that chats ask. Only a dialog of the system adds one, so no page gains
 //! anything by calling the other commands.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use api::{CheckedCitations, CollectionFile, CollectionsView, PassageText};
 use command::command;
@@ -105,14 +105,14 @@ pub async fn open_passage(app: State<'_, App>, passage: QuotedPassage) -> Result
 async fn add(knowledge: &Knowledge, source: Source) -> Result<String> {
     let name = match &source {
         Source::Folder(folder) => named(folder),
-        Source::Files(files) => files.first().map(named).unwrap_or_default(),
+        Source::Files(files) => files.first().map(|file| named(file)).unwrap_or_default(),
     };
     let id = knowledge.add(&name, &source, &Rules::default()).await?;
     knowledge.follow(&id);
     Ok(id)
 }
 
-fn named(path: &PathBuf) -> String {
+fn named(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
 }

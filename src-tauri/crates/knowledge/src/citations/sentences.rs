@@ -159,7 +159,7 @@ fn is_opening(letter: char) -> bool {
     QUOTES.iter().any(|(open, _)| *open == letter)
 }
 
-/// The numbers of a text with their places: runs of digits with points and commas between them. Digits within words,
+/// The numbers of a text with their places: runs of digits with points, commas and colons between them. Digits within words,
 /// such as `v2` and `H2O`, count, too.
 fn numbers(text: &str) -> impl Iterator<Item = (Range<usize>, String)> + '_ {
     let mut at = 0;
@@ -171,7 +171,7 @@ fn numbers(text: &str) -> impl Iterator<Item = (Range<usize>, String)> + '_ {
             let next_is_digit = letters.peek().is_some_and(|(_, next)| next.is_ascii_digit());
             match letter {
                 letter if letter.is_ascii_digit() => end = start + place + 1,
-                '.' | ',' | '\'' | '’' | '\u{a0}' | '\u{202f}' if next_is_digit => {}
+                ':' | '.' | ',' | '\'' | '’' | '\u{a0}' | '\u{202f}' if next_is_digit => {}
                 _ => break,
             }
         }
@@ -183,6 +183,10 @@ fn numbers(text: &str) -> impl Iterator<Item = (Range<usize>, String)> + '_ {
 /// A number as it is compared: without what separates thousands, and with one sign before decimals. `1,500` and `1.500`
 /// are the same as `1500`, because languages write them so; a passage and its answer mostly share theirs.
 fn number(written: &str) -> String {
+    // The time of a day, or a ratio.
+    if written.contains(':') {
+        return written.to_owned();
+    }
     let is_digit = |letter: char| letter.is_ascii_digit();
     let parts: Vec<&str> = written.split(|letter| !is_digit(letter)).collect();
     let grouped = parts.len() > 1

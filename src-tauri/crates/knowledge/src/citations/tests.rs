@@ -124,3 +124,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_time_is_one_number() {
+    let passage = "High water is at 12:40 and at 0:55.";
+    let verdict = |answer: &str| check(answer, &[passage]).citations[0].verdict.clone();
+    assert_eq!(verdict("It is at 12:40 [1]."), Verdict::Supported);
+    assert_eq!(
+        verdict("It is at 12:55 [1]."),
+        Verdict::Unsupported(vec!["12:55".into()])
+    );
+}
