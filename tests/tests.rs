@@ -28,6 +28,8 @@ mod day_window;
 #[cfg(target_os = "linux")]
 mod desktop_window;
 #[cfg(target_os = "linux")]
+mod documents_window;
+#[cfg(target_os = "linux")]
 mod first_use;
 #[cfg(target_os = "linux")]
 mod hostile_window;
