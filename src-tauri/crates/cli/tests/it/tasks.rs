@@ -135,4 +135,4 @@ macro_rules! sessions {
     };
 }
 
-sessions! { ask chat documents endpoints history mcp misuse models scripts serve tools }
+sessions! { ask chat docs documents endpoints history mcp misuse models scripts serve tools }

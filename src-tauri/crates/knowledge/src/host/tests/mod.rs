@@ -1,4 +1,7 @@
 mod engine;
+mod honesty;
+#[cfg(unix)]
+mod hostile;
 
 use std::sync::atomic::Ordering;
 
