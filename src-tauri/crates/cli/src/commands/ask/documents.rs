@@ -11,7 +11,7 @@ use serde_json::{json, Value};
 
 use crate::app;
 use crate::input::absolute;
-use crate::output::one_line;
+use crate::output::{one_line, plural};
 
 /// Tokens of passages for a model whose context is not known.
 const MOST_TOKENS: u32 = 4096;
@@ -146,18 +146,18 @@ pub fn footer(response: &str, given: &[QuotedPassage], coverage: &Coverage) -> (
 }
 
 fn extent(coverage: &Coverage) -> String {
+    let of_passages = plural(coverage.of_passages.into(), "passage");
+    let of_files = plural(coverage.of_files.into(), "file");
     let mut text = match coverage.is_whole() {
-        true => format!(
-            "read all {} passages in {} files",
-            coverage.of_passages, coverage.of_files
-        ),
+        true => format!("read all {of_passages} in {of_files}"),
         false => format!(
-            "read {} of {} passages in {} of {} files",
-            coverage.passages, coverage.of_passages, coverage.files, coverage.of_files
+            "read {} of {of_passages} in {} of {of_files}",
+            coverage.passages, coverage.files
         ),
     };
     if coverage.unread > 0 {
-        text += &format!(", {} files were not read", coverage.unread);
+        let were = if coverage.unread == 1 { "was" } else { "were" };
+        text += &format!(", {} {were} not read", plural(coverage.unread.into(), "file"));
     }
     text
 }
