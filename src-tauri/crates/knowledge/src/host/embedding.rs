@@ -1,7 +1,9 @@
 //! Embeddings of passages, made in the background, and of questions.
 
 use api::LocalModel;
-use protocol::{EmbeddingInput, EmbeddingRequest, Error as Failure, ErrorCode, FolderSource, ModelKind, Priority};
+use protocol::{
+    Argument, EmbeddingInput, EmbeddingRequest, Error as Failure, ErrorCode, FolderSource, ModelKind, Priority,
+};
 
 use super::prefixes::Prefixes;
 use super::Knowledge;
@@ -113,32 +115,23 @@ impl Knowledge {
     async fn vectors_of(
         &self,
         embedder: &Embedder,
-        texts: Vec<String>,
+        mut texts: Vec<String>,
         priority: Priority,
     ) -> protocol::Result<Vec<Vec<f32>>> {
         let prefix = &embedder.prefixes.passage;
-        let whole = texts.iter().map(|text| format!("{prefix}{text}")).collect();
-        match self.vectors(embedder, whole, priority).await {
-            Err(error) if error.code == ErrorCode::ContextFull => {}
-            made => return made,
-        }
-        let mut vectors = Vec::with_capacity(texts.len());
-        for text in texts {
-            let mut kept = text.len();
-            loop {
-                let input = format!("{prefix}{}", &text[..kept]);
-                match self.vectors(embedder, vec![input], priority).await {
-                    Err(error) if error.code == ErrorCode::ContextFull && kept > LEAST => {
-                        kept = text.floor_char_boundary(kept * 3 / 4);
-                    }
-                    made => {
-                        vectors.extend(made?);
-                        break;
+        loop {
+            let whole = texts.iter().map(|text| format!("{prefix}{text}")).collect();
+            match self.vectors(embedder, whole, priority).await {
+                Err(error) if error.code == ErrorCode::ContextFull => {
+                    let long = number(&error, "input").and_then(|input| texts.get_mut(input));
+                    match long.filter(|text| text.len() > LEAST) {
+                        Some(text) => text.truncate(text.floor_char_boundary(text.len() * 3 / 4)),
+                        None => return Err(error),
                     }
                 }
+                made => return made,
             }
         }
-        Ok(vectors)
     }
 
     async fn vectors(
@@ -183,6 +176,14 @@ fn embedded_text(headings: &str, text: &str) -> String {
     match headings.is_empty() {
         true => text.to_owned(),
         false => format!("{headings}\n{text}"),
+    }
+}
+
+/// An argument of an error that is a number.
+fn number(error: &Failure, name: &str) -> Option<usize> {
+    match error.arguments.get(name)? {
+        Argument::Number(number) => usize::try_from(*number).ok(),
+        Argument::Text(text) => text.parse().ok(),
     }
 }
 

@@ -3,13 +3,13 @@
 use crate::passages::Size;
 
 /// Passages are made in this way; another one reads every file once more.
-pub(super) const RECIPE: &str = "letters-320-40";
+pub(super) const RECIPE: &str = "letters-220-30";
 
-/// The largest passage: a page of a book has two. Embedding models read 256 to 512 tokens at least.
-const MOST: usize = 320;
+/// The largest passage: a page of a book has three. Embedding models read 256 tokens at least, headings among them.
+const MOST: usize = 220;
 
 /// The end of a piece that the next one repeats.
-const OVERLAP: usize = 40;
+const OVERLAP: usize = 30;
 
 /// Twentieths of a token that a sign takes, about, in the vocabularies of present models.
 const LETTER: usize = 5;

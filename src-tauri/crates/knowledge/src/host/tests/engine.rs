@@ -99,8 +99,8 @@ impl Engine for WordEngine {
             .collect();
         let made = if self.is_broken.load(Ordering::SeqCst) {
             Err(Failure::new(ErrorCode::ModelBroken, "a file of the model is missing"))
-        } else if texts.iter().any(|text| text.len() > CONTEXT) {
-            Err(Failure::new(ErrorCode::ContextFull, "an input is too long"))
+        } else if let Some(input) = texts.iter().position(|text| text.len() > CONTEXT) {
+            Err(Failure::new(ErrorCode::ContextFull, "an input is too long").with("input", input as u32))
         } else {
             self.embedded.fetch_add(texts.len(), Ordering::SeqCst);
             Ok(Embeddings {
