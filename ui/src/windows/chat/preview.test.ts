@@ -107,7 +107,7 @@ describe('a preview', () => {
     await pass(20);
     expect(version()).toBe('1 of 3');
     expect(the('preview-older')).toHaveProperty('disabled', true);
-    await openBlock(1);
+    await openBlockOf('Other');
     expect(all('preview-version')).toEqual([]);
   });
 
