@@ -99,7 +99,7 @@ fn a_folder_is_added_asked_and_followed_and_its_citations_open() {
     window.image("documents-citation");
     window.click("passage-viewer-close");
 
-    // What comes later is read as the system tells it, and only what is new is given.
+    // A later file is read as the system tells of it, and only what is new is given.
     place.write("fees.md", "A night at the guest pier costs 24 euros.\n");
     panel(&window);
     window.wait_until("the new file is read", || {
