@@ -9,15 +9,12 @@ use protocol::{
 };
 
 use super::finding::quoted;
-use super::size::tokens;
+use super::size::{quoted_tokens, tokens};
 use super::Knowledge;
 use crate::Result;
 
 /// Passages that are read from the index at once.
 const AT_ONCE: u32 = 512;
-
-/// Tokens that a passage takes beside its text, for its number, its place and its fence.
-const AROUND: usize = 30;
 
 /// Tokens of notes on a part at most.
 const LONGEST_NOTES: u32 = 400;
@@ -78,7 +75,7 @@ impl Knowledge {
             cost.parts += 1;
             cost.tokens += part
                 .iter()
-                .map(|passage| (tokens(&passage.text) + AROUND) as u64)
+                .map(|passage| quoted_tokens(&passage.text) as u64)
                 .sum::<u64>();
         }
         Ok(cost)
@@ -149,7 +146,7 @@ impl Knowledge {
                 return Ok(parts);
             }
             for passage in passages {
-                let own = tokens(&passage.text) + AROUND;
+                let own = quoted_tokens(&passage.text);
                 size = size.saturating_add(own);
                 if size > most {
                     parts.push(Vec::new());

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use futures::FutureExt;
 use protocol::{Content, Coverage, PassageRequest, PassageSource, QuotedPassage};
 
-use super::size::tokens;
+use super::size::{quoted_tokens, AROUND};
 use super::Knowledge;
 use crate::index::{Index, StoredPassage};
 use crate::{fuse, Result};
@@ -16,9 +16,6 @@ const OF_EACH: usize = 50;
 
 /// Passages for one question at most: more bury what matters, and take longer to read than to ask once more.
 const MOST: usize = 8;
-
-/// Tokens that a passage takes beside its text, for its number, its place and its fence.
-const AROUND: usize = 30;
 
 /// Passages before and after one that is read on from.
 const AROUND_EACH: usize = 2;
@@ -209,7 +206,7 @@ impl Knowledge {
             if request.given.iter().any(|given| given.is_same(&quoted)) {
                 continue;
             }
-            taken += tokens(&quoted.text) + AROUND;
+            taken += quoted_tokens(&quoted.text);
             if taken > request.most_tokens as usize {
                 break;
             }
@@ -240,7 +237,7 @@ impl Knowledge {
         let all = index
             .all_passages(collections, 0, u32::try_from(count).unwrap_or(u32::MAX))
             .await?;
-        let size: usize = all.iter().map(|passage| tokens(&passage.text) + AROUND).sum();
+        let size: usize = all.iter().map(|passage| quoted_tokens(&passage.text)).sum();
         Ok((size <= most).then_some(all))
     }
 }

@@ -33,6 +33,14 @@ pub(super) fn tokens(text: &str) -> usize {
     twentieths.div_ceil(20)
 }
 
+/// Tokens that a passage takes beside its text, for its number, its place and its fence.
+pub(super) const AROUND: usize = 30;
+
+/// The tokens of a passage as a model is given it, about.
+pub(super) fn quoted_tokens(text: &str) -> usize {
+    tokens(text) + AROUND
+}
+
 fn weight(letter: char) -> usize {
     match letter {
         'a'..='z' | 'A'..='Z' => LETTER,
