@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 pub use api::SkipReason;
 pub use open::{read, Reading};
 pub use rules::Rules;
-pub(crate) use rules::{is_ignore_file, Choice, IgnoreFiles};
+pub(crate) use rules::{is_ignore_file, FileFilter, IgnoreFiles};
 pub use walk::walk;
 
 /// The place of the files of a collection.

@@ -44,13 +44,13 @@ impl Default for Rules {
 }
 
 /// The choice of files and folders by their names alone.
-pub(crate) struct Choice {
+pub(crate) struct FileFilter {
     folder: PathBuf,
     hidden: bool,
     patterns: Override,
 }
 
-impl Choice {
+impl FileFilter {
     /// The choice in a folder.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::rules::{Choice, IgnoreFiles, Rules};
+use super::rules::{FileFilter, IgnoreFiles, Rules};
 use super::{FoundFile, SkipReason, SkippedFile, Source, Stamp, Walk};
 use crate::{Error, Result};
 
@@ -20,7 +20,7 @@ pub fn walk(source: &Source, rules: &Rules) -> Result<Walk> {
         Source::Folder(folder) => Walker {
             folder,
             rules,
-            choice: Choice::new(folder, rules)?,
+            choice: FileFilter::new(folder, rules)?,
             found: &mut found,
         }
         .walk()?,
@@ -78,7 +78,7 @@ fn single(path: &Path, rules: &Rules, found: &mut Walk) {
 struct Walker<'a> {
     folder: &'a Path,
     rules: &'a Rules,
-    choice: Choice,
+    choice: FileFilter,
     found: &'a mut Walk,
 }
 

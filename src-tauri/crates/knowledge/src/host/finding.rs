@@ -82,8 +82,8 @@ impl Knowledge {
                 return Ok(None);
             }
         };
-        let mut near = self.shared.near.lock().await;
-        let found = near.nearest(index, (&model, dimensions), collections, (&vector, most));
+        let mut cache = self.shared.vector_cache.lock().await;
+        let found = cache.nearest(index, (&model, dimensions), collections, (&vector, most));
         Ok(Some(found.await?))
     }
 

@@ -7,12 +7,12 @@ mod everything;
 mod finding;
 mod follower;
 mod following;
-mod near;
 mod prefixes;
 mod size;
 #[cfg(test)]
 mod tests;
 mod update;
+mod vector_cache;
 mod view;
 mod viewing;
 
@@ -30,7 +30,7 @@ pub use finding::{quoted, Found};
 pub use update::Updated;
 
 use follower::Follower;
-use near::Near;
+use vector_cache::VectorCache;
 
 use crate::folder::{Rules, Source};
 use crate::index::{Collection, Index};
@@ -63,7 +63,7 @@ struct Shared {
     chosen_model: watch::Sender<Option<String>>,
     /// Why the last embedding failed.
     embedding_problem: Mutex<Option<String>>,
-    near: tokio::sync::Mutex<Near>,
+    vector_cache: tokio::sync::Mutex<VectorCache>,
     changes: watch::Sender<()>,
     closing: watch::Sender<bool>,
 }
@@ -84,7 +84,7 @@ impl Knowledge {
                 embedding: tokio::sync::Mutex::default(),
                 chosen_model: watch::Sender::default(),
                 embedding_problem: Mutex::default(),
-                near: tokio::sync::Mutex::default(),
+                vector_cache: tokio::sync::Mutex::default(),
                 changes: watch::Sender::default(),
                 closing: watch::Sender::new(false),
             }),

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::size::{size, RECIPE};
 use super::Knowledge;
-use crate::folder::{walk, Choice, Rules, Source};
+use crate::folder::{walk, FileFilter, Rules, Source};
 use crate::index::{Collection, FileToRead, Index};
 use crate::reading::{prepare, Outcome, Text};
 use crate::{Error, Result};
@@ -151,7 +151,7 @@ pub(super) fn checked(source: &Source, rules: &Rules) -> Result<Source> {
     match source {
         Source::Folder(path) => {
             let absolute = std::path::absolute(path).map_err(|_| missing(path))?;
-            Choice::new(&absolute, rules)?;
+            FileFilter::new(&absolute, rules)?;
             match absolute.is_dir() {
                 true => Ok(Source::Folder(absolute)),
                 false => Err(missing(path)),

@@ -11,7 +11,7 @@ use super::mounts::Mounts;
 use super::pending::Pending;
 use super::view::{Ignored, Root, View};
 use super::way::Ways;
-use crate::folder::{Choice, IgnoreFiles};
+use crate::folder::{FileFilter, IgnoreFiles};
 use crate::{Error, Result, Rules, Source};
 
 /// True if each folder takes a watch. FSEvents watches a folder with all below it, and its parents only with all below
@@ -159,7 +159,7 @@ impl Placed {
         match &self.source {
             Source::Folder(folder) => {
                 let real = ways.add(folder);
-                let choice = Choice::new(real.as_ref().unwrap_or(folder), &self.rules)?;
+                let choice = FileFilter::new(real.as_ref().unwrap_or(folder), &self.rules)?;
                 view.root = real.map(|real| Root { real, choice });
                 ends.extend(view.root.iter().map(|root| root.real.clone()));
             }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use notify::event::{AccessKind, AccessMode, Event, EventKind, ModifyKind};
 
 use super::pending::Pending;
-use crate::folder::{is_ignore_file, Choice, IgnoreFiles};
+use crate::folder::{is_ignore_file, FileFilter, IgnoreFiles};
 
 /// The ignore files of a folder and of those around it.
 pub(super) type Ignored = Option<Arc<IgnoreFiles>>;
@@ -17,7 +17,7 @@ pub(super) struct Root {
     /// Its path without links, as notifications name it.
     pub real: PathBuf,
     /// The choice of its files.
-    pub choice: Choice,
+    pub choice: FileFilter,
 }
 
 /// The parts of a file system that count.

@@ -11,7 +11,7 @@ const AT_ONCE: u32 = 4096;
 
 /// The vectors of one model.
 #[derive(Default)]
-pub(super) struct Near {
+pub(super) struct VectorCache {
     model: String,
     dimensions: u32,
     /// The state of the index that they are of.
@@ -19,7 +19,7 @@ pub(super) struct Near {
     collections: HashMap<String, Codes>,
 }
 
-impl Near {
+impl VectorCache {
     /// The passages of these collections whose vectors are nearest, with their cosines, the best first.
     ///
     /// # Errors
