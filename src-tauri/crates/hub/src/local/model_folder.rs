@@ -195,6 +195,10 @@ impl ModelFolder {
         // The meaning of a relative path depends on the folder in which the app was started.
         let whole = path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir);
         let folder = path.canonicalize().map_err(unreadable)?;
+        // Every folder of the disk would count as a model that happens to hold a file with that name.
+        if folder.parent().is_none() {
+            return Err(Error::NoModelFolder(folder));
+        }
         match folder_kind(&folder).map_err(unreadable)? {
             FolderKind::Models(models) if models.is_empty() => return Err(Error::NoModelFolder(folder)),
             _ if !whole => return Err(Error::NoModelFolder(path.to_owned())),
