@@ -49,6 +49,9 @@ pub struct Window {
     _turn: MutexGuard<'static, ()>,
 }
 
+/// The time after which the driver counts as stuck: longer than any script that a test waits for.
+const LIMIT: Duration = Duration::from_secs(130);
+
 /// A computer on which a person is quicker than a response: one thread, and no instruction set but the plain one.
 pub const SLOW: [(&str, &str); 2] = [("PONDER_CPU", "plain"), ("PONDER_THREADS", "1")];
 
@@ -109,7 +112,7 @@ impl Window {
         );
         let http: ureq::Agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(130)))
+            .timeout_global(Some(LIMIT))
             .build()
             .into();
         let base = format!("http://127.0.0.1:{port}");
@@ -144,9 +147,16 @@ impl Window {
     }
 
     pub(super) fn get(&self, path: &str) -> Result<Value, String> {
+        self.get_within(path, LIMIT)
+    }
+
+    pub(super) fn get_within(&self, path: &str, limit: Duration) -> Result<Value, String> {
         let mut reply = self
             .http
             .get(format!("{}/{path}", self.session))
+            .config()
+            .timeout_global(Some(limit))
+            .build()
             .call()
             .map_err(|error| error.to_string())?;
         read(&mut reply)
@@ -185,8 +195,7 @@ impl Window {
             }
             sleep(Duration::from_millis(50));
         }
-        self.image("failure");
-        panic!("{test_id} cannot be clicked: {last}");
+        panic!("{test_id} cannot be clicked: {last}; {}", self.look());
     }
 
     /// Clicks the element with this test id a moment later, for elements that hide or end the window: the driver would
@@ -324,11 +333,7 @@ impl Window {
         let deadline = Instant::now() + limit;
         while !holds() {
             if Instant::now() > deadline {
-                let image = self.image("failure");
-                panic!(
-                    "it never came to this: {what}; the window looks like {}",
-                    image.display()
-                );
+                panic!("it never came to this: {what}; {}", self.look());
             }
             sleep(Duration::from_millis(20));
         }

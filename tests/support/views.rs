@@ -16,6 +16,11 @@ const TICK: &str = "clearInterval(window.ticking);
     document.documentElement.append(window.tick);
     window.ticking = setInterval(() => { window.tick.style.background = window.tick.style.background ? '' : '#00000001'; }, 50)";
 
+fn image_folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_BIN_EXE_ponder-app")).parent().expect("a folder");
+    folder.join("images")
+}
+
 impl Window {
     /// Limits every wait to this time, for conditions that may never hold.
     pub fn with_patience(mut self, limit: Duration) -> Self {
@@ -25,24 +30,35 @@ impl Window {
 
     /// Stores a screenshot beside the build as `pictures/NAME.png`.
     pub fn image(&self, name: &str) -> PathBuf {
-        let folder = Path::new(env!("CARGO_BIN_EXE_ponder-app"))
-            .parent()
-            .expect("a folder")
-            .join("images");
-        self.image_in(&folder, name)
+        self.image_in(&image_folder(), name)
     }
 
     /// Stores a screenshot as `FOLDER/NAME.png`.
     pub fn image_in(&self, folder: &Path, name: &str) -> PathBuf {
+        self.try_image_in(folder, name, Duration::from_secs(60))
+            .expect("a screenshot")
+    }
+
+    /// A sentence about the look of the window, for a test that fails. A hidden window has no look, and the driver
+    /// waits for it; the reason of the failure must be printed all the same.
+    pub(super) fn look(&self) -> String {
+        match self.try_image_in(&image_folder(), "failure", Duration::from_secs(10)) {
+            Ok(path) => format!("the window looks like {}", path.display()),
+            Err(error) => format!("the window has no look ({error})"),
+        }
+    }
+
+    fn try_image_in(&self, folder: &Path, name: &str, limit: Duration) -> Result<PathBuf, String> {
         // New content is painted a frame later; fonts and fades take longer.
         sleep(Duration::from_millis(400));
-        fs::create_dir_all(folder).expect("a folder");
+        fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         let path = folder.join(format!("{name}.png"));
-        self.run(TICK, json!([true]));
-        let image = self.get("screenshot").expect("a screenshot");
-        self.run(TICK, json!([false]));
-        fs::write(&path, decode(image.as_str().expect("text")).expect("base64")).expect("written");
-        path
+        self.try_run(TICK, json!([true]))?;
+        let image = self.get_within("screenshot", limit)?;
+        self.try_run(TICK, json!([false]))?;
+        let bytes = decode(image.as_str().unwrap_or_default()).ok_or("no base64")?;
+        fs::write(&path, bytes).map_err(|error| error.to_string())?;
+        Ok(path)
     }
 
     /// Shows the app's window of this name, whatever its title is.
