@@ -72,6 +72,9 @@ pub enum Error {
     /// A file that a project does not take. Says why.
     #[error("the file was not added to the folder: {0}. Nothing was changed")]
     ProjectFile(String),
+    /// A note that is not taken. Says why.
+    #[error("the note was not stored: {0}. Nothing was changed")]
+    Note(String),
     /// A file holds no chats that can be read.
     #[error("the file could not be imported: {0}. Nothing was changed")]
     Import(String),
@@ -101,6 +104,7 @@ impl Error {
             Self::CannotContinue => Reason::CannotContinue,
             Self::NoEdit => Reason::CannotEdit,
             Self::ProjectFile(_) => Reason::ProjectFile,
+            Self::Note(_) => Reason::NoteRefused,
             Self::Import(_) => Reason::ImportFailed,
             Self::Open { source, .. } => return source.reason().or(Some(Reason::HistoryUnopened)),
             Self::Newer { .. } => Reason::HistoryNewer,
@@ -159,9 +163,12 @@ impl From<Error> for protocol::Error {
         let code = match &error {
             Error::NotFound(_) => ErrorCode::NotFound,
             Error::Busy => ErrorCode::Busy,
-            Error::CannotContinue | Error::HasResult | Error::NoEdit | Error::ProjectFile(_) | Error::Import(_) => {
-                ErrorCode::BadRequest
-            }
+            Error::CannotContinue
+            | Error::HasResult
+            | Error::NoEdit
+            | Error::ProjectFile(_)
+            | Error::Note(_)
+            | Error::Import(_) => ErrorCode::BadRequest,
             error if error.is_damage() => ErrorCode::HistoryDamaged,
             _ => ErrorCode::Storage,
         };

@@ -58,6 +58,8 @@ reasons! {
     ImageTooNarrow => BadRequest,
     /// A file that a project does not take.
     ProjectFile => BadRequest,
+    /// A note without words, with too many, or one too many.
+    NoteRefused => BadRequest,
     /// A file holds no chats that can be read.
     ImportFailed => BadRequest,
     /// A model that does not chat.

@@ -150,27 +150,6 @@ pub struct HistoryState {
     pub read_only: bool,
 }
 
-/// A project: a folder of chats.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-#[ts(export)]
-pub struct Project {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Instructions that precede those of each of its chats; empty if there are none.
-    pub system_prompt: String,
-    /// Files whose texts precede the first question of each chat in it, in this order.
-    #[serde(default)]
-    pub files: Vec<Content>,
-    /// Collections of documents that each chat in it asks.
-    #[serde(default)]
-    pub collections: Vec<String>,
-    /// The creation time.
-    #[ts(type = "number")]
-    pub created_at: i64,
-}
-
 /// One part of a message, in the order of generation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]

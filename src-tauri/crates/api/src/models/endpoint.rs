@@ -18,6 +18,9 @@ pub struct Endpoint {
     /// True if the user allowed that its key is sent unencrypted to another computer.
     #[serde(default)]
     pub unencrypted_key: bool,
+    /// True if the user allowed that it is sent passages of their own chats and notes about them.
+    #[serde(default)]
+    pub personal: bool,
 }
 
 /// An endpoint's address and its consequences for privacy.
@@ -44,6 +47,8 @@ pub struct EndpointInfo {
     pub key: KeySource,
     /// True if it has a key that is not sent, because that would be unencrypted and the user did not allow it.
     pub key_held_back: bool,
+    /// True if the user allowed that it is sent passages of their own chats and notes about them.
+    pub personal: bool,
 }
 
 /// The source of an endpoint's key.

@@ -35,6 +35,8 @@ pub struct Settings {
     pub model_folders: Vec<String>,
     /// The reference of the model that embeds passages of documents; `None` for the smallest on this computer.
     pub embedding_model: Option<String>,
+    /// True if chats outside of projects are told the user's notes about themselves.
+    pub uses_notes: bool,
     /// The endpoints. Their keys are in the keychain.
     pub endpoints: Vec<Endpoint>,
     /// The Thinking switch of new chats; `None` follows the model's template.
@@ -148,6 +150,7 @@ impl Default for Settings {
             new_chats_use_last_model: true,
             model_folders: Vec::new(),
             embedding_model: None,
+            uses_notes: false,
             endpoints: Vec::new(),
             thinking: None,
             thinking_budget: None,

@@ -35,6 +35,7 @@ pub(crate) const MIGRATIONS: &[(i64, &str)] = &[
     (12, include_str!("../../migrations/0012_projects_and_compaction.sql")),
     (13, include_str!("../../migrations/0013_tool_calls.sql")),
     (14, include_str!("../../migrations/0014_collections.sql")),
+    (15, include_str!("../../migrations/0015_notes.sql")),
 ];
 
 /// Numbers beyond it are no version of this file, now or later.
@@ -46,7 +47,7 @@ pub(crate) fn newest_version() -> i64 {
 }
 
 /// Without these nothing can be read or written.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "chats",
     "messages",
     "parts",
@@ -54,6 +55,7 @@ const TABLES: [&str; 8] = [
     "attachments",
     "projects",
     "project_files",
+    "notes",
     "search_documents",
 ];
 

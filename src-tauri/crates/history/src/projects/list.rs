@@ -17,6 +17,7 @@ pub(super) fn project(row: &SqliteRow) -> sqlx::Result<Project> {
         files: Vec::new(),
         // Damage may leave what is no list.
         collections: serde_json::from_slice(row.try_get("collections")?).unwrap_or_default(),
+        uses_notes: row.try_get("uses_notes")?,
         created_at: row.try_get("created_at")?,
     })
 }
@@ -24,14 +25,15 @@ pub(super) fn project(row: &SqliteRow) -> sqlx::Result<Project> {
 impl History {
     /// All projects with their files, by their names.
     pub async fn projects(&self) -> Result<Vec<Project>> {
-        let sql = "SELECT id, name, system_prompt, created_at, CAST(collections AS BLOB) AS collections FROM projects
-                    WHERE deleted_at IS NULL ORDER BY name COLLATE NOCASE, id";
+        let sql = "SELECT id, name, system_prompt, created_at, CAST(collections AS BLOB) AS collections, uses_notes
+                     FROM projects WHERE deleted_at IS NULL ORDER BY name COLLATE NOCASE, id";
         self.with_files(raw_rows!(&self.readers, sql).await?).await
     }
 
     /// The project of a chat with its files, if it lies in one.
     pub async fn project_of(&self, chat: &str) -> Result<Option<Project>> {
-        let sql = "SELECT f.id, f.name, f.system_prompt, f.created_at, CAST(f.collections AS BLOB) AS collections
+        let sql = "SELECT f.id, f.name, f.system_prompt, f.created_at, CAST(f.collections AS BLOB) AS collections,
+                          f.uses_notes
                      FROM chats c JOIN projects f ON f.id = c.project_id
                     WHERE c.id = ? AND f.deleted_at IS NULL";
         Ok(self.with_files(raw_rows!(&self.readers, sql; chat).await?).await?.pop())
@@ -45,6 +47,7 @@ impl History {
             system_prompt: String::new(),
             files: Vec::new(),
             collections: Vec::new(),
+            uses_notes: false,
             created_at: now(),
         };
         let mut transaction = self.write().await?;

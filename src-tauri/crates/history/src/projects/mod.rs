@@ -1,4 +1,5 @@
-//! Projects: folders of chats, and their files.
+//! Projects: folders of chats, their files, and notes about the user.
 
 pub(crate) mod files;
 pub(crate) mod list;
+mod notes;

@@ -245,6 +245,7 @@ const ADD: &str = "
     INSERT OR IGNORE INTO projects SELECT * FROM aside.projects;
     INSERT OR IGNORE INTO project_files SELECT * FROM aside.project_files;
     INSERT OR IGNORE INTO chats SELECT * FROM aside.chats;
+    INSERT OR IGNORE INTO notes SELECT * FROM aside.notes;
     INSERT OR IGNORE INTO messages SELECT * FROM aside.messages;
     UPDATE messages SET parent_id = (
         SELECT m.id FROM aside.messages a JOIN main.messages m
@@ -375,6 +376,9 @@ const MEND: &str = "
     UPDATE messages SET state = 'interrupted', owner = NULL, heartbeat = NULL WHERE state = 'streaming';
     UPDATE chats SET project_id = NULL WHERE project_id IS NOT NULL AND project_id NOT IN (SELECT id FROM projects);
     DELETE FROM project_files WHERE project_id NOT IN (SELECT id FROM projects);
+    -- Without its project a note would be told in all other chats.
+    DELETE FROM notes WHERE project_id IS NOT NULL AND project_id NOT IN (SELECT id FROM projects);
+    UPDATE notes SET chat_id = NULL WHERE chat_id NOT IN (SELECT id FROM chats);
     UPDATE chats SET head = (SELECT m.id FROM messages m WHERE m.chat_id = chats.id
          AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.parent_id = m.id)
          ORDER BY m.created_at DESC, m.id DESC LIMIT 1)

@@ -16,6 +16,7 @@ mod library;
 mod long_chats;
 mod messages;
 mod migration;
+mod notes;
 mod project_files;
 mod recovery;
 mod repair;

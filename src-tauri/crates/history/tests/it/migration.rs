@@ -99,6 +99,7 @@ fn with_later_settings(mut value: Value) -> Value {
             }
             if fields.contains_key("files") && fields.contains_key("system_prompt") {
                 fields.insert("collections".into(), json!([]));
+                fields.insert("uses_notes".into(), false.into());
             }
             if fields.contains_key("siblings") {
                 fields.insert("calls".into(), json!([]));
@@ -234,6 +235,7 @@ async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() 
     settings["new_chats_use_last_model"] = true.into();
     settings["model_defaults"] = json!({});
     settings["embedding_model"] = Value::Null;
+    settings["uses_notes"] = false.into();
     assert_eq!(json!(history.settings().await.unwrap()), settings);
     let mut window = expected["window"].clone();
     window["folded_projects"] = json!([]);

@@ -22,6 +22,7 @@ pub fn endpoint(name: &str, url: &str) -> Result<Endpoint> {
         base_url: base_url(url)?,
         has_key: false,
         unencrypted_key: false,
+        personal: false,
     })
 }
 

@@ -12,6 +12,7 @@ pub fn info(endpoint: &Endpoint) -> EndpointInfo {
         name: endpoint.name.clone(),
         address: meaning(&endpoint.base_url),
         key: keys::source(endpoint),
+        personal: endpoint.personal,
         key_held_back: keys::source(endpoint) != KeySource::None && !may_see_its_key(endpoint),
     }
 }
