@@ -15,6 +15,7 @@ mod files;
 mod library;
 mod live;
 mod models;
+mod notes;
 mod projects;
 mod request;
 mod settings;
@@ -41,6 +42,7 @@ pub use crate::library::open::{
 };
 pub use crate::library::Library;
 pub use crate::models::Models;
+pub use crate::notes::Notes;
 pub use crate::projects::Projects;
 pub use crate::settings::AppSettings;
 
@@ -60,6 +62,7 @@ pub struct Chat {
     answers: Answers,
     compaction: Compaction,
     projects: Projects,
+    notes: Notes,
     library: Library,
     files: Files,
     models: Models,
@@ -104,6 +107,7 @@ impl Chat {
             answers: Answers::new(core.clone()),
             compaction: Compaction::new(core.clone()),
             projects: Projects::new(core.clone()),
+            notes: Notes::new(core.clone()),
             library: Library::new(core.clone(), files.clone()),
             files,
             models: Models::new(core.clone()),
@@ -140,6 +144,11 @@ impl Chat {
     /// Projects: folders of chats, with instructions and files of their own.
     pub fn projects(&self) -> &Projects {
         &self.projects
+    }
+
+    /// Notes about the user.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// All chats together: archive, trash, search, export and import, backups.

@@ -4,6 +4,7 @@
 //! The crate `api`, which windows use, exports the TypeScript of these types.
 
 mod call_body;
+mod chat_texts;
 mod embedding;
 mod engine;
 mod error;
@@ -30,6 +31,7 @@ mod router;
 mod toolbox;
 
 pub use call_body::CallBody;
+pub use chat_texts::{ChatText, ChatTexts, OWN_CHATS};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use engine::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, EngineActivity, JobHandle, LocalEngine, MemoryGuard,
@@ -61,5 +63,5 @@ pub use result_limit::{cut_result, most_of_result};
 pub use router::EngineRouter;
 pub use toolbox::{
     CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, OfferedTool, StoreStart, TellProgress, ToolRef,
-    Toolbox, DOCUMENT_TOOLS, OWN_SERVER,
+    Toolbox, DOCUMENT_TOOLS, OWN_SERVER, SEARCH_CHATS, SUGGEST_NOTE,
 };

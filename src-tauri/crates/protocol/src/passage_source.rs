@@ -9,6 +9,8 @@ use crate::{Content, QuotedPassage, Result};
 pub struct PassageRequest {
     /// The collections, by their ids.
     pub collections: Vec<String>,
+    /// The chat that asks: of the user's own chats, this one says nothing new.
+    pub chat: Option<String>,
     /// The question in the user's words.
     pub question: String,
     /// The tokens that all new passages may take together, about.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::chat_texts::OWN_CHATS;
 use crate::fence::fenced;
 
 /// A passage as a model was given it.
@@ -43,7 +44,11 @@ impl QuotedPassage {
 
     /// Its place for people and models: file, page or lines, headings.
     pub fn place(&self) -> String {
-        let mut place = one_line(&self.file);
+        let mut place = match self.collection == OWN_CHATS {
+            // The id of a chat says nothing; its title is the first heading.
+            true => "a chat of the user".to_owned(),
+            false => one_line(&self.file),
+        };
         let _ = match (self.page, self.first_line == self.last_line) {
             (Some(page), _) => write!(place, ", page {page}"),
             (None, true) => write!(place, ", line {}", self.first_line),

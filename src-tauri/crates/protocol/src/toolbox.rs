@@ -25,6 +25,12 @@ pub const OWN_SERVER: &str = "ponder";
 /// The names of Ponder's own tools that search and read the documents of a chat.
 pub const DOCUMENT_TOOLS: [&str; 3] = ["search_documents", "open_passage", "read_all"];
 
+/// The name of Ponder's own tool that searches the user's other chats.
+pub const SEARCH_CHATS: &str = "search_chats";
+
+/// The name of Ponder's own tool that suggests a note about the user.
+pub const SUGGEST_NOTE: &str = "suggest_note";
+
 /// A tool as a model is told of it. A chat keeps those that it began with, so that its prompts begin alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OfferedTool {

@@ -1,5 +1,6 @@
 //! All chats together: archive, trash, search, export and import, backups.
 
+mod chat_texts;
 mod damage;
 mod data;
 pub(crate) mod import_export;

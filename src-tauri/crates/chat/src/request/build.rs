@@ -1,14 +1,17 @@
 //! How a chat asks: its model, its settings with those of its project, and the request for an answer to a branch.
 
+use std::borrow::Cow;
+
 use api::{ChatSettings, Project, StoredMessage};
 use history::History;
-use protocol::{most_of_result, Capabilities, Content, ModelSource, OfferedTool, Request, Result, Role};
+use protocol::{most_of_result, Capabilities, Content, ModelSource, OfferedTool, Request, Result, Role, OWN_CHATS};
 
 use crate::core::Core;
 use crate::files::images::attachments;
 use crate::files::texts::add_texts;
 use crate::request::compaction_mark::after_mark;
 use crate::request::conversation::{add_question, conversation, put_before_questions};
+use crate::request::personal::{is_personal, may_know, notes, without_other_chats};
 use crate::request::results::{Results, SURELY_FITS};
 use crate::request::tools::offered_tools;
 
@@ -27,6 +30,8 @@ pub(crate) struct RequestTemplate {
     pub(crate) files: Vec<Content>,
     /// The tools that the model is told of.
     pub(crate) tools: Vec<OfferedTool>,
+    /// True if the model may be told of the user and of their other chats.
+    pub(crate) may_know: bool,
 }
 
 impl RequestTemplate {
@@ -39,14 +44,26 @@ impl RequestTemplate {
         let mut template = Self::in_project(core, project, settings).await?;
         if template.capabilities.tools {
             template.tools = offered_tools(core, chat, &template.settings).await?;
+            if !template.may_know {
+                template.tools.retain(|tool| !is_personal(&tool.of));
+            }
         }
         Ok(template)
     }
 
     /// [`RequestTemplate::of_chat`] for a chat in this project, which may not be created yet.
     pub(crate) async fn in_project(core: &Core, project: Option<Project>, mut settings: ChatSettings) -> Result<Self> {
-        let files = take_from_project(project, &mut settings);
         let (reference, model) = core.model(settings.model.as_deref()).await?;
+        let may_know = may_know(core, &model);
+        let notes = match may_know {
+            true => notes(core, project.as_ref()).await?,
+            false => String::new(),
+        };
+        let files = take_from_project(project, &mut settings);
+        settings.system_prompt = paragraphs(&[&settings.system_prompt, &notes]);
+        if !may_know {
+            settings.collections.retain(|collection| collection != OWN_CHATS);
+        }
         if let Some(defaults) = core.settings.borrow().model_defaults.get(&reference) {
             settings = defaults.applied_to(settings);
         }
@@ -58,6 +75,7 @@ impl RequestTemplate {
             settings,
             files,
             tools: Vec::new(),
+            may_know,
         })
     }
 
@@ -67,7 +85,11 @@ impl RequestTemplate {
     pub(crate) async fn build(&self, core: &Core, branch: &[StoredMessage], question: &[Content]) -> Request {
         let history = &core.history;
         let results = self.results(core, branch).await;
-        let mut request = self.without_media(branch, question, results);
+        let branch = match self.may_know {
+            true => Cow::Borrowed(branch),
+            false => without_other_chats(branch),
+        };
+        let mut request = self.without_media(&branch, question, results);
         add_texts(history, &mut request).await;
         if self.capabilities.images {
             let named: Vec<String> = request
@@ -145,14 +167,14 @@ fn take_from_project(project: Option<Project>, settings: &mut ChatSettings) -> V
     settings.collections.retain(|own| !collections.contains(own));
     collections.append(&mut settings.collections);
     settings.collections = collections;
-    let both = [instructions, std::mem::take(&mut settings.system_prompt)];
-    let said: Vec<&str> = both
-        .iter()
-        .map(String::as_str)
-        .filter(|text| !text.trim().is_empty())
-        .collect();
-    settings.system_prompt = said.join("\n\n");
+    settings.system_prompt = paragraphs(&[&instructions, &settings.system_prompt]);
     files
+}
+
+/// Those of these texts that say something.
+fn paragraphs(texts: &[&str]) -> String {
+    let said = texts.iter().filter(|text| !text.trim().is_empty());
+    said.copied().collect::<Vec<_>>().join("\n\n")
 }
 
 /// Adds the bytes of these images.

@@ -40,6 +40,7 @@ pub(crate) async fn with_passages(
     }
     let (_, seen) = after_mark(&template.settings, branch);
     let request = PassageRequest {
+        chat: branch.first().map(|message| message.chat.clone()),
         collections: template.settings.collections.clone(),
         question,
         most_tokens: room(core, template, seen).await,

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use api::{ChatSettings, Retrieval, ToolsChange};
-use protocol::{OfferedTool, Result, ToolRef, Toolbox, DOCUMENT_TOOLS, OWN_SERVER};
+use protocol::{OfferedTool, Result, ToolRef, Toolbox, DOCUMENT_TOOLS, OWN_SERVER, SUGGEST_NOTE};
 use serde_json::Value;
 
 use crate::core::Core;
 use crate::error::Error;
+use crate::notes::uses_notes;
+use crate::request::personal::{is_personal, may_know};
 
 /// The tools that the model of a chat is told of. They are chosen by its settings at first and stay, so that each
 /// prompt begins as the one before and is not read again.
@@ -70,17 +72,33 @@ pub(crate) async fn is_chosen(core: &Core, chat: &str, tool: &ToolRef) -> Result
 /// The tools that a chat names, with those that read its documents if its model is to read them itself.
 async fn chosen(core: &Core, chat: &str, settings: &ChatSettings) -> Result<BTreeSet<ToolRef>> {
     let mut chosen: BTreeSet<ToolRef> = settings.tools.iter().cloned().collect();
+    let project = core.history.project_of(chat).await?;
     if settings.retrieval == Retrieval::Tools {
-        let project = core.history.project_of(chat).await?;
-        let of_project = project.is_some_and(|project| !project.collections.is_empty());
+        let of_project = project.as_ref().is_some_and(|project| !project.collections.is_empty());
         if of_project || !settings.collections.is_empty() {
-            chosen.extend(DOCUMENT_TOOLS.map(|tool| ToolRef {
-                server: OWN_SERVER.to_owned(),
-                tool: tool.to_owned(),
-            }));
+            chosen.extend(DOCUMENT_TOOLS.map(own));
+        }
+    }
+    match uses_notes(core, project.as_ref()) {
+        true => chosen.insert(own(SUGGEST_NOTE)),
+        false => chosen.remove(&own(SUGGEST_NOTE)),
+    };
+    if chosen.iter().any(is_personal) {
+        // A model that is gone is told of when it is asked.
+        let model = core.model(settings.model.as_deref()).await.ok();
+        if !model.is_some_and(|(_, model)| may_know(core, &model)) {
+            chosen.retain(|tool| !is_personal(tool));
         }
     }
     Ok(chosen)
+}
+
+/// A tool that Ponder has itself.
+fn own(tool: &str) -> ToolRef {
+    ToolRef {
+        server: OWN_SERVER.to_owned(),
+        tool: tool.to_owned(),
+    }
 }
 
 /// The tools that a chat began with, if it has any.

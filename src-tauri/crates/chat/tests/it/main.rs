@@ -12,6 +12,7 @@ mod generated_titles;
 mod images;
 mod injections;
 mod passages;
+mod personal;
 mod prefetch;
 mod previews;
 mod processes;

@@ -158,6 +158,7 @@ async fn a_default_model_goes_with_its_endpoint() {
         base_url: "http://127.0.0.1:1/v1".into(),
         has_key: false,
         unencrypted_key: false,
+        personal: false,
     };
     harness
         .chat

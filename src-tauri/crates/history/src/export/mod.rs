@@ -1,4 +1,5 @@
-//! Chats as Markdown, JSON and HTML.
+//! Chats as Markdown, JSON and HTML, and as documents that are searched.
 
+mod document;
 pub(crate) mod html;
 pub(crate) mod text;
