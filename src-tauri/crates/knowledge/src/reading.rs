@@ -1,6 +1,7 @@
 //! One file on its way into the index: its bytes, the text that a reader makes of them, its passages.
 
 use documents::Document;
+use sha2::{Digest, Sha256};
 
 use crate::folder::{read, FoundFile, Reading, Rules, SkipReason, Source, Stamp};
 use crate::passages::{split, Form, Passage, Size};
@@ -78,12 +79,25 @@ pub fn prepare(
     }
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
     match reader(bytes, &name) {
-        Ok(Text { text, form }) => Outcome::Read {
-            hash,
-            stamp,
-            passages: split(&text, form, size),
-            text,
-        },
+        Ok(text) => read_text(text, hash, stamp, size),
         Err(words) => Outcome::Failed { hash, stamp, words },
+    }
+}
+
+/// [`prepare`] for a text that no file holds.
+pub fn prepare_text(text: Text, stamp: Stamp, known: Option<[u8; 32]>, size: Size<'_>) -> Outcome {
+    let hash: [u8; 32] = Sha256::digest(text.text.as_bytes()).into();
+    match known == Some(hash) {
+        true => Outcome::Same { stamp },
+        false => read_text(text, hash, stamp, size),
+    }
+}
+
+fn read_text(Text { text, form }: Text, hash: [u8; 32], stamp: Stamp, size: Size<'_>) -> Outcome {
+    Outcome::Read {
+        hash,
+        stamp,
+        passages: split(&text, form, size),
+        text,
     }
 }

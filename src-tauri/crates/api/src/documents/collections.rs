@@ -78,6 +78,8 @@ pub enum CollectionSource {
         /// Their paths.
         paths: Vec<String>,
     },
+    /// The user's own chats. The path of each file is the id of a chat.
+    Chats,
 }
 
 /// The work on a collection.

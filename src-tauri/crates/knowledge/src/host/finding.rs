@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use futures::future::BoxFuture;
 use futures::FutureExt;
-use protocol::{Content, Coverage, PassageRequest, PassageSource, QuotedPassage};
+use protocol::{Content, Coverage, PassageRequest, PassageSource, QuotedPassage, OWN_CHATS};
 
 use super::size::{quoted_tokens, AROUND};
 use super::Knowledge;
@@ -203,7 +203,8 @@ impl Knowledge {
         let (mut taken, mut number) = (0, request.first_number);
         for passage in found {
             let quoted = quoted(passage, number);
-            if request.given.iter().any(|given| given.is_same(&quoted)) {
+            let is_own = quoted.collection == OWN_CHATS && request.chat.as_ref() == Some(&quoted.file);
+            if is_own || request.given.iter().any(|given| given.is_same(&quoted)) {
                 continue;
             }
             taken += quoted_tokens(&quoted.text);
@@ -225,6 +226,10 @@ impl Knowledge {
         collections: &[&str],
         most: usize,
     ) -> Result<Option<Vec<StoredPassage>>> {
+        // A question seldom needs all that was ever talked about.
+        if collections.contains(&OWN_CHATS) {
+            return Ok(None);
+        }
         let (mut bytes, mut count) = (0, 0);
         for collection in collections {
             let counts = index.counts(Some(collection)).await?;

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use api::CollectionActivity;
+use protocol::OWN_CHATS;
 use tokio::sync::Notify;
 
 use super::follower::Follower;
+use super::own_chats::SETTLING;
 use super::Knowledge;
 use crate::watch::{WatchOptions, Watcher};
 use crate::{Error, Result};
@@ -47,6 +49,9 @@ impl Knowledge {
 
     /// Looks and waits by turns, until the collection is gone.
     async fn follow_on(&self, id: &str, again: &Notify) {
+        if id == OWN_CHATS {
+            return self.follow_chats(again).await;
+        }
         loop {
             // Placed before the first look, so that nothing happens between the two unseen.
             let watcher = self.watcher(id).await;
@@ -76,6 +81,25 @@ impl Knowledge {
                     },
                     () = again.notified() => if watcher.is_none() { break },
                 }
+            }
+        }
+    }
+
+    /// [`Knowledge::follow_on`] for the user's own chats.
+    async fn follow_chats(&self, again: &Notify) {
+        let Ok(chats) = self.chats() else { return };
+        let mut changes = chats.changes();
+        loop {
+            changes.borrow_and_update();
+            if let Err(Error::NotFound(_)) = self.look(OWN_CHATS).await {
+                return;
+            }
+            tokio::select! {
+                changed = changes.changed() => match changed {
+                    Ok(()) => tokio::time::sleep(SETTLING).await,
+                    Err(_) => return,
+                },
+                () = again.notified() => {}
             }
         }
     }

@@ -7,6 +7,7 @@ mod everything;
 mod finding;
 mod follower;
 mod following;
+mod own_chats;
 mod prefixes;
 mod size;
 #[cfg(test)]
@@ -18,10 +19,10 @@ mod viewing;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use api::{CollectionActivity, CollectionFile, ModelShelf};
-use protocol::Engine;
+use protocol::{ChatTexts, Engine};
 use tokio::sync::watch;
 
 pub use citing::check_citations;
@@ -47,6 +48,8 @@ struct Shared {
     path: PathBuf,
     engine: Arc<dyn Engine>,
     shelf: Arc<dyn ModelShelf>,
+    /// The user's own chats; a host without any sets none.
+    chats: OnceLock<Arc<dyn ChatTexts>>,
     /// Opened when it is first needed: somebody without collections has no such file.
     index: tokio::sync::Mutex<Option<Index>>,
     /// The work on collections, by their ids; the others are idle.
@@ -76,6 +79,7 @@ impl Knowledge {
                 path: path.to_owned(),
                 engine,
                 shelf,
+                chats: OnceLock::new(),
                 index: tokio::sync::Mutex::default(),
                 activity: Mutex::default(),
                 stops: Mutex::default(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use api::CollectionActivity;
 use futures::stream::{self, StreamExt};
+use protocol::OWN_CHATS;
 use tokio::sync::watch;
 
 use super::size::{size, RECIPE};
@@ -76,12 +77,17 @@ impl Knowledge {
         stop: &watch::Receiver<bool>,
     ) -> Result<Updated> {
         self.tell(id, CollectionActivity::Looking);
-        let (place, which) = (source.clone(), rules.clone());
-        let walk = blocking(move || {
-            checked(&place, &which)?;
-            walk(&place, &which)
-        });
-        let walk = walk.await??;
+        let walk = match id == OWN_CHATS {
+            true => self.walk_chats().await?,
+            false => {
+                let (place, which) = (source.clone(), rules.clone());
+                let walked = blocking(move || {
+                    checked(&place, &which)?;
+                    walk(&place, &which)
+                });
+                walked.await??
+            }
+        };
         let index = self.index().await?;
         let changes = index.sync(id, &walk, RECIPE).await?;
         let mut updated = Updated {
@@ -93,7 +99,12 @@ impl Knowledge {
         let told = |done| CollectionActivity::Reading { done, of };
         let closing = self.shared.closing.subscribe();
         let mut outcomes = stream::iter(changes.read)
-            .map(|file| read_one(source.clone(), rules.clone(), file))
+            .map(|file| async {
+                match id == OWN_CHATS {
+                    true => self.read_chat(file).await,
+                    false => read_one(source.clone(), rules.clone(), file).await,
+                }
+            })
             .buffered(AT_ONCE);
         let mut done = 0;
         while let Some((path, outcome)) = outcomes.next().await {

@@ -5,6 +5,8 @@ use api::{
     EmbeddingProgress, LeftOut,
 };
 
+use protocol::OWN_CHATS;
+
 use super::{Knowledge, Shared};
 use crate::folder::Source;
 use crate::index::{Collection, FileState, Index, StoredFile};
@@ -54,9 +56,11 @@ impl Shared {
         };
         let left_out = collection.left_out.into_iter();
         Ok(CollectionView {
-            id: collection.id,
             name: collection.name,
-            source: source(&collection.source),
+            source: match collection.id == OWN_CHATS {
+                true => CollectionSource::Chats,
+                false => source(&collection.source),
+            },
             read: counts.read,
             waiting: counts.waiting,
             failed: counts.failed,
@@ -66,6 +70,7 @@ impl Shared {
             left_out: left_out.map(|(reason, count)| LeftOut { reason, count }).collect(),
             synced_at: collection.synced_at,
             activity,
+            id: collection.id,
         })
     }
 }

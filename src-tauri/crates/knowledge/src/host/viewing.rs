@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use api::PassageText;
-use protocol::QuotedPassage;
+use protocol::{QuotedPassage, OWN_CHATS};
 
 use super::update::{blocking, text_of};
 use super::Knowledge;
@@ -28,6 +28,11 @@ impl Knowledge {
             .find(|path| path.to_string_lossy() == quoted.file);
         let path = path.ok_or(Error::NotFound("file"))?;
         let shown = place(&collection.source, &path).to_string_lossy().into_owned();
+        if collection.id == OWN_CHATS {
+            let text = self.chats()?.text(quoted.file.clone()).await;
+            let text = text.map_err(|error| Error::Unreadable(error.message))?;
+            return Ok(in_text(quoted, &text, String::new()));
+        }
         let (source, most, name) = (collection.source, collection.rules.most_bytes, name(&path));
         let text = blocking(move || {
             let found = FoundFile {

@@ -85,9 +85,18 @@ impl Index {
     /// Those of writing the index.
     pub async fn add_collection(&self, name: &str, source: &Source, rules: &Rules) -> Result<String> {
         let id = Uuid::now_v7().to_string();
+        self.add_collection_with_id(&id, name, source, rules).await?;
+        Ok(id)
+    }
+
+    /// [`Index::add_collection`] with an id that is known before. One that is there stays as it is.
+    ///
+    /// # Errors
+    /// Those of writing the index.
+    pub async fn add_collection_with_id(&self, id: &str, name: &str, source: &Source, rules: &Rules) -> Result<()> {
         let (kind, paths) = source_columns(source);
         let definition = Definition {
-            id: id.clone(),
+            id: id.to_owned(),
             name: name.to_owned(),
             kind: kind.to_owned(),
             paths,
@@ -95,13 +104,12 @@ impl Index {
             created_at: now(),
             is_paused: false,
         };
-        self.insert_collection(&definition).await?;
-        Ok(id)
+        self.insert_collection(&definition).await
     }
 
     pub(super) async fn insert_collection(&self, new: &Definition) -> Result<()> {
         let mut transaction = self.write().await?;
-        let sql = "INSERT INTO collections (id, name, kind, paths, rules, created_at, is_paused)
+        let sql = "INSERT OR IGNORE INTO collections (id, name, kind, paths, rules, created_at, is_paused)
                    VALUES (?, ?, ?, ?, ?, ?, ?)";
         sqlx::query(sql)
             .bind(&new.id)

@@ -96,6 +96,7 @@ impl DocumentSearch {
         };
         let request = PassageRequest {
             collections: self.collections.clone(),
+            chat: None,
             question: question.text_with_placeholders(),
             most_tokens: context.map_or(MOST_TOKENS, |context| context / SHARE),
             given: Vec::new(),

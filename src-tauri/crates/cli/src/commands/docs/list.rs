@@ -42,6 +42,7 @@ fn line(view: &CollectionView) -> String {
     let place = match &view.source {
         CollectionSource::Folder { path } => path.clone(),
         CollectionSource::Files { paths } => plural(paths.len() as u64, "file"),
+        CollectionSource::Chats => "read while Ponder's window is open".to_owned(),
     };
     let mut text = format!(
         "{}  {}  {}, {}",

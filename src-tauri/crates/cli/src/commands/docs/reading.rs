@@ -5,7 +5,7 @@ use anyhow::Result;
 use api::CollectionActivity;
 use indicatif::{ProgressBar, ProgressStyle};
 use knowledge::{Collection, Knowledge, Updated};
-use protocol::{Error, ErrorCode};
+use protocol::{Error, ErrorCode, OWN_CHATS};
 use serde_json::json;
 
 use crate::output::{self, plural};
@@ -18,6 +18,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// # Errors
 /// When its folder cannot be read, or the index cannot be written.
 pub async fn update(knowledge: &Knowledge, collection: &Collection, json: bool) -> Result<()> {
+    // The window reads them, which has the history open and is told of changes.
+    if collection.id == OWN_CHATS {
+        return Ok(());
+    }
     let bar = bar("files", json);
     let work = async { knowledge.update(&collection.id).await.map_err(Error::from) };
     let look = async {

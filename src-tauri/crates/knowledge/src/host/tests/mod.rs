@@ -2,6 +2,7 @@ mod engine;
 mod honesty;
 #[cfg(unix)]
 mod hostile;
+mod own_chats;
 
 use std::sync::atomic::Ordering;
 
@@ -55,6 +56,7 @@ impl World {
     async fn ask(&self, id: &str, question: &str, most: u32, given: &[QuotedPassage]) -> Option<Answer> {
         let request = PassageRequest {
             collections: vec![id.to_owned()],
+            chat: None,
             question: question.into(),
             most_tokens: most,
             given: given.to_vec(),
