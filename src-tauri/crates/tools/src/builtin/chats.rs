@@ -8,7 +8,9 @@ use protocol::Role;
 use serde_json::Value;
 
 use super::arguments::text;
+use super::said;
 use super::sources::ChatSource;
+use crate::outcome::{Outcome, ResultPart};
 use crate::visible::readable;
 
 /// Places that a model is told of at most.
@@ -27,7 +29,7 @@ pub(super) async fn search(
     chat: &str,
     arguments: &Value,
     zone: &str,
-) -> Result<String, String> {
+) -> Result<Outcome, String> {
     let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
     let words: String = text(arguments, "query")
         .unwrap_or_default()
@@ -36,6 +38,16 @@ pub(super) async fn search(
         .collect();
     if !words.chars().any(char::is_alphanumeric) {
         return Err("there are no words to search for".to_owned());
+    }
+    let is_dated = text(arguments, "since").or(text(arguments, "until")).is_some();
+    if !is_dated {
+        let passages = chats.chat_passages(chat.to_owned(), words.clone()).await;
+        if let Some(found) = passages.map_err(|error| error.message)? {
+            return Ok(Outcome {
+                parts: vec![ResultPart::Passages(found)],
+                ..Outcome::default()
+            });
+        }
     }
     let query = HistoryQuery {
         since: text(arguments, "since")
@@ -58,7 +70,7 @@ pub(super) async fn search(
     if found.indexing {
         lines.push("[Older chats are still being read into the index.]".to_owned());
     }
-    Ok(lines.join("\n"))
+    Ok(said(lines.join("\n")))
 }
 
 /// The begin of a day, or of one some days later, in Unix milliseconds.

@@ -22,7 +22,7 @@ impl Builtin {
                 "additionalProperties": false
             }),
             effects: CallEffects {
-                read_only: true,
+                read_only: self != Self::SuggestNote,
                 destructive: false,
                 open_world: self.reaches_the_internet(),
             },
@@ -60,6 +60,11 @@ impl Builtin {
             Self::OpenPassage => (
                 "Read around a passage",
                 "Returns the passages before and after one that was found, to read on in its file.",
+            ),
+            Self::SuggestNote => (
+                "Suggest a note",
+                "Suggests a short note about the user that will be useful in later chats, such as a preference or a fact \
+                 that they told. The user confirms or refuses it.",
             ),
             Self::ReadAll => (
                 "Read all documents",
@@ -111,6 +116,10 @@ impl Builtin {
             Self::OpenPassage => (
                 json!({ "number": number(1, "The number of the passage.") }),
                 vec!["number"],
+            ),
+            Self::SuggestNote => (
+                json!({ "note": text("One sentence, which is understood without this chat.") }),
+                vec!["note"],
             ),
             Self::ReadAll => (
                 json!({ "question": text("The question, with everything that has to be noted for it.") }),

@@ -7,6 +7,7 @@ mod chats;
 mod clock;
 mod declarations;
 mod documents;
+mod notes;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,8 @@ pub enum Builtin {
     OpenPassage,
     /// All documents of the chat, part by part.
     ReadAll,
+    /// A note about the person, which they confirm.
+    SuggestNote,
 }
 
 /// A call of a built-in tool.
@@ -64,7 +67,7 @@ pub struct OwnCall<'a> {
 
 impl Builtin {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::GetTime,
         Self::Calculate,
         Self::SearchChats,
@@ -74,6 +77,7 @@ impl Builtin {
         Self::SearchDocuments,
         Self::OpenPassage,
         Self::ReadAll,
+        Self::SuggestNote,
     ];
 
     /// Its name.
@@ -81,13 +85,14 @@ impl Builtin {
         match self {
             Self::GetTime => "get_time",
             Self::Calculate => "calculate",
-            Self::SearchChats => "search_chats",
+            Self::SearchChats => protocol::SEARCH_CHATS,
             Self::ReadAttachment => "read_attachment",
             Self::FetchPage => "fetch_page",
             Self::SearchWeb => "search_web",
             Self::SearchDocuments => "search_documents",
             Self::OpenPassage => "open_passage",
             Self::ReadAll => "read_all",
+            Self::SuggestNote => protocol::SUGGEST_NOTE,
         }
     }
 
@@ -104,7 +109,12 @@ impl Builtin {
 
     /// True if a result may hold words of strangers: of pages, files, and answers about them in other chats.
     pub fn may_quote_strangers(self) -> bool {
-        !matches!(self, Self::GetTime | Self::Calculate)
+        !matches!(self, Self::GetTime | Self::Calculate | Self::SuggestNote)
+    }
+
+    /// True if a person is asked about every call, whatever they allowed before: their word on it is what it is for.
+    pub fn always_asks(self) -> bool {
+        self == Self::SuggestNote
     }
 
     /// The host that a call with these arguments reaches; `None` for a tool that reaches none.
@@ -126,7 +136,7 @@ impl Builtin {
         let result = match self {
             Self::GetTime => clock::time(text(arguments, "timezone").unwrap_or(call.zone)).map(said),
             Self::Calculate => calculate(text(arguments, "expression")).await.map(said),
-            Self::SearchChats => chats::search(chats, chat, arguments, call.zone).await.map(said),
+            Self::SearchChats => chats::search(chats, chat, arguments, call.zone).await,
             Self::ReadAttachment => attachments::read(chats, chat, arguments).await.map(said),
             Self::FetchPage => web::fetch(sources, arguments).await.map(said),
             Self::SearchWeb => match call.engine {
@@ -139,6 +149,7 @@ impl Builtin {
             Self::SearchDocuments => documents::search(chats, chat, arguments).await,
             Self::OpenPassage => documents::around(chats, chat, arguments).await,
             Self::ReadAll => documents::read_all(chats, chat, arguments, call.tell).await,
+            Self::SuggestNote => notes::keep(chats, chat, arguments).await.map(said),
         };
         result.unwrap_or_else(Outcome::failed)
     }

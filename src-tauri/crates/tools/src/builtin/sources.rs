@@ -14,6 +14,17 @@ pub trait ChatSource: Send + Sync {
     /// Finds words in the stored chats: in no temporary one, and in none in the trash.
     fn search(&self, query: HistoryQuery) -> BoxFuture<'_, Result<HistoryHits>>;
 
+    /// Passages of the person's other chats that answer a query best, as [`Content::Passages`]; `None` if they are not
+    /// read as documents, or none was found.
+    fn chat_passages(&self, _chat: String, _query: String) -> BoxFuture<'_, Result<Option<Content>>> {
+        async { Ok(None) }.boxed()
+    }
+
+    /// Keeps a note about the person, which they confirmed.
+    fn keep_note(&self, _chat: String, _text: String) -> BoxFuture<'_, Result<()>> {
+        async { Err(Error::new(ErrorCode::NotFound, "notes are not used here")) }.boxed()
+    }
+
     /// The files of a chat and of its project, the latest last.
     fn files(&self, chat: String) -> BoxFuture<'_, Result<Vec<AttachedFile>>>;
 

@@ -6,7 +6,7 @@ use api::{FileText, HistoryHit, HistoryHits, HistoryQuery};
 use futures::future::BoxFuture;
 use futures::FutureExt;
 use net::{Net, Settings};
-use protocol::{Error, ErrorCode, ExcerptUnit, Result, Role};
+use protocol::{Content, Coverage, Error, ErrorCode, ExcerptUnit, Result, Role};
 use serde_json::json;
 
 use super::*;
@@ -18,6 +18,9 @@ struct Shelf {
     more: bool,
     files: Vec<(AttachedFile, FileText)>,
     asked: Mutex<Vec<HistoryQuery>>,
+    /// A passage of another chat, if chats are read as documents.
+    passages: Option<Content>,
+    notes: Mutex<Vec<String>>,
 }
 
 impl ChatSource for Shelf {
@@ -29,6 +32,15 @@ impl ChatSource for Shelf {
             indexing: false,
         };
         async { Ok(found) }.boxed()
+    }
+
+    fn chat_passages(&self, _chat: String, _query: String) -> BoxFuture<'_, Result<Option<Content>>> {
+        std::future::ready(Ok(self.passages.clone())).boxed()
+    }
+
+    fn keep_note(&self, _chat: String, text: String) -> BoxFuture<'_, Result<()>> {
+        self.notes.lock().unwrap().push(text);
+        std::future::ready(Ok(())).boxed()
     }
 
     fn files(&self, chat: String) -> BoxFuture<'_, Result<Vec<AttachedFile>>> {
@@ -115,7 +127,8 @@ fn every_tool_is_found_by_its_name_and_says_what_it_reaches() {
     for tool in Builtin::ALL {
         assert_eq!(Builtin::named(tool.name()), Some(tool));
         let declared = tool.tool();
-        assert_eq!(declared.effects.has_side_effects(), tool.reaches_the_internet());
+        let has_side_effects = tool.reaches_the_internet() || tool == Builtin::SuggestNote;
+        assert_eq!(declared.effects.has_side_effects(), has_side_effects);
         assert!(jsonschema::validator_for(&declared.parameters).is_ok() && !declared.description.is_empty());
     }
     assert_eq!(Builtin::named("shell"), None);
@@ -297,4 +310,41 @@ async fn a_huge_file_is_read_in_parts_that_say_where_they_end() {
     let next: usize = next.split_once(' ').unwrap().0.parse().unwrap();
     let (rest, _) = read(json!({ "name": "lines", "first": next, "last": next })).await;
     assert!(rest.ends_with(&format!("\n\nline {}\n", next - 1)), "{rest}");
+}
+
+#[tokio::test]
+async fn chats_that_are_read_as_documents_are_quoted_unless_days_are_asked_for() {
+    let shelf = Arc::new(Shelf {
+        passages: Some(Content::Passages {
+            passages: Vec::new(),
+            coverage: Coverage::default(),
+        }),
+        ..Shelf::default()
+    });
+    let sources = Sources::new(Net::open(Settings::of_a_test("http://127.0.0.1:9")), shelf.clone());
+    for (arguments, quotes) in [
+        (json!({ "query": "train" }), true),
+        (json!({ "query": "train", "since": "2026-01-31" }), false),
+    ] {
+        let call = OwnCall {
+            arguments: &arguments,
+            chat: "here",
+            zone: "UTC",
+            engine: None,
+            tell: Arc::new(drop),
+        };
+        let mut outcome = Builtin::SearchChats.run(call, &sources).await;
+        assert_eq!(!outcome.take_passages().is_empty(), quotes, "{arguments}");
+    }
+    assert_eq!(shelf.asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_confirmed_note_is_kept() {
+    let shelf = Arc::new(Shelf::default());
+    let (said, failed) = run_with(shelf.clone(), Builtin::SuggestNote, json!({ "note": "I sail." })).await;
+    assert!(said.contains("confirmed") && !failed, "{said}");
+    assert_eq!(*shelf.notes.lock().unwrap(), ["I sail."]);
+    let (said, failed) = run(Builtin::SuggestNote, json!({ "note": "I sail." })).await;
+    assert!(failed && said.contains("not used here"), "{said}");
 }

@@ -155,7 +155,7 @@ impl Tools {
         };
         let mut rules = self.0.file.get()?.rules(&live.tool);
         let again = call.origin == CallOrigin::Again;
-        if again {
+        if again || callable.always_asks() {
             rules.tool = rules.tool.max(Some(Rule::Ask));
         }
         let decided = {

@@ -236,6 +236,14 @@ impl Callable {
         }
     }
 
+    /// True if a person is asked about every call.
+    fn always_asks(&self) -> bool {
+        match &self.server {
+            CallableServer::Own(own, _) => own.always_asks(),
+            CallableServer::Configured(..) => false,
+        }
+    }
+
     fn server_name(&self) -> String {
         match &self.server {
             CallableServer::Own(..) => OWN_NAME.to_owned(),

@@ -189,6 +189,24 @@ async fn a_consent_to_pages_is_one_for_their_host() {
 }
 
 #[tokio::test]
+async fn every_note_is_asked_about_whatever_was_allowed_before() {
+    let own_tools = Own::new().await;
+    let tools = &own_tools.tools;
+    for (id, reason) in [("one", ConsentReason::New), ("two", ConsentReason::Rule)] {
+        let (running, _stop) = own_tools.call(id, "suggest_note", json!({ "note": "I sail." }));
+        let shown = waiting(tools).await;
+        assert_eq!(shown.reason, reason);
+        // Without notes nothing is kept, and the model is told so.
+        tools.approve(approval(&shown, ConsentExtent::Always)).await.unwrap();
+        let ended = running.await.unwrap();
+        assert!(
+            ended.end == CallEnd::Failed && text(&ended).contains("not used here"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn nobody_is_asked_about_an_address_that_is_never_read() {
     let own_tools = Own::new().await;
     for address in ["http://localhost/", "http://10.0.0.1/", "file:///etc/passwd", "tea"] {
