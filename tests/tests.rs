@@ -44,6 +44,8 @@ mod look_window;
 #[cfg(target_os = "linux")]
 mod models_window;
 #[cfg(target_os = "linux")]
+mod personal_window;
+#[cfg(target_os = "linux")]
 mod server_window;
 #[cfg(target_os = "linux")]
 mod settings_window;

@@ -128,6 +128,7 @@ impl App {
         let temporary = Arc::<TemporaryChat>::default();
         let all = EngineRouter::new(engine.clone(), Arc::new(remote.clone()));
         let knowledge = Knowledge::new(&data_dir.join(DOCUMENTS), Arc::new(all), Arc::new(models.clone()));
+        knowledge.set_chats(Arc::new(chat.library().clone()));
         chat.set_passage_source(Arc::new(knowledge.clone()));
         let read = Arc::new(ToolChats {
             stored: chat.clone(),

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{FileText, HistoryHits, HistoryQuery};
-use chat::Chat;
+use chat::{Chat, ChatDocuments};
 use futures::future::BoxFuture;
 use futures::FutureExt;
 use knowledge::{Knowledge, PartReader};
-use protocol::{Content, Error, ErrorCode, ModelSource, PassageRequest, QuotedPassage, Result, TellProgress};
+use protocol::{
+    Content, Error, ErrorCode, ModelSource, PassageRequest, QuotedPassage, Result, TellProgress, OWN_CHATS,
+};
 use tools::builtin::{AttachedFile, ChatSource};
 
 use crate::app::temporary::TemporaryChat;
@@ -35,7 +37,15 @@ impl ToolChats {
 impl ToolChats {
     /// A request for passages of a chat's documents, and its model.
     async fn request(&self, chat: &str, question: String) -> Result<(PassageRequest, ModelSource)> {
-        let documents = self.holding(chat).await.chats().documents(chat).await?;
+        self.request_of(self.holding(chat).await.chats().documents(chat).await?, chat, question)
+    }
+
+    fn request_of(
+        &self,
+        documents: ChatDocuments,
+        chat: &str,
+        question: String,
+    ) -> Result<(PassageRequest, ModelSource)> {
         if documents.collections.is_empty() {
             return Err(Error::new(ErrorCode::NotFound, "this chat has no documents"));
         }
@@ -43,6 +53,7 @@ impl ToolChats {
         let request = PassageRequest {
             first_number: last.unwrap_or(0).max(self.last_number(chat)) + 1,
             collections: documents.collections,
+            chat: Some(chat.to_owned()),
             question,
             most_tokens: documents.most_tokens,
             given: documents.given,
@@ -75,6 +86,29 @@ impl ToolChats {
 impl ChatSource for ToolChats {
     fn search(&self, query: HistoryQuery) -> BoxFuture<'_, Result<HistoryHits>> {
         async move { self.stored.library().search(&query).await }.boxed()
+    }
+
+    fn chat_passages(&self, chat: String, query: String) -> BoxFuture<'_, Result<Option<Content>>> {
+        async move {
+            let collections = self.knowledge.collections().await?;
+            if collections.iter().all(|collection| collection.id != OWN_CHATS) {
+                return Ok(None);
+            }
+            let documents = self.holding(&chat).await.chats().documents(&chat).await?;
+            let documents = ChatDocuments {
+                collections: vec![OWN_CHATS.to_owned()],
+                ..documents
+            };
+            let (request, _) = self.request_of(documents, &chat, query)?;
+            let found = self.noted(&chat, self.knowledge.find(&request).await?);
+            let is_empty = matches!(&found, Content::Passages { passages, .. } if passages.is_empty());
+            Ok((!is_empty).then_some(found))
+        }
+        .boxed()
+    }
+
+    fn keep_note(&self, chat: String, text: String) -> BoxFuture<'_, Result<()>> {
+        async move { self.stored.notes().add_suggested(&chat, &text).await.map(drop) }.boxed()
     }
 
     fn files(&self, chat: String) -> BoxFuture<'_, Result<Vec<AttachedFile>>> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use api::{CheckedCitations, CollectionFile, CollectionsView, PassageText};
 use command::command;
 use knowledge::{check_citations, Knowledge, Rules, Source};
-use protocol::{QuotedPassage, Result};
+use protocol::{QuotedPassage, Result, OWN_CHATS};
 use tauri::{AppHandle, State, WebviewWindow};
 
 use crate::app::state::App;
@@ -45,6 +45,14 @@ pub async fn choose_collection_files(
         true => Ok(None),
         false => add(&app.knowledge, Source::Files(files)).await.map(Some),
     }
+}
+
+/// Begins to read the user's own chats as a collection, which projects and chats may ask like others.
+#[command(chat)]
+pub async fn add_own_chats(handle: AppHandle, app: State<'_, App>) -> Result<()> {
+    app.knowledge.add_own_chats(words::current(&handle).own_chats).await?;
+    app.knowledge.follow(OWN_CHATS);
+    Ok(())
 }
 
 /// The files of a collection in the order of their paths.

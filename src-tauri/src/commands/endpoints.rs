@@ -123,6 +123,17 @@ pub async fn set_endpoint_key(
     app.store_endpoints(endpoints).await
 }
 
+/// Allows that an endpoint is sent passages of the user's own chats and notes about them, or forbids it.
+#[command(settings)]
+pub async fn set_endpoint_personal(app: State<'_, App>, name: String, personal: bool) -> Result<()> {
+    let mut endpoints = app.endpoints().await?;
+    let endpoint = endpoints.iter_mut().find(|known| known.name == name);
+    endpoint
+        .ok_or_else(|| Error::from(remote::Error::NoEndpoint(name)))?
+        .personal = personal;
+    app.store_endpoints(endpoints).await
+}
+
 /// Removes an endpoint and its key.
 #[command(settings)]
 pub async fn remove_endpoint(handle: AppHandle, app: State<'_, App>, name: String) -> Result<()> {

@@ -25,6 +25,7 @@ mod library;
 mod local_models;
 mod models;
 mod network;
+mod notes;
 mod power;
 mod previews;
 mod server;
@@ -73,9 +74,11 @@ command::list![
         put_project_file, remove_project_file, delete_project, restore_project, move_chat, history_state,
     },
     documents::{
-        collections, choose_collection_folder, choose_collection_files, collection_files, rename_collection,
-        pause_collection, update_collection, remove_collection, set_project_collections, citations, open_passage,
+        collections, choose_collection_folder, choose_collection_files, add_own_chats, collection_files,
+        rename_collection, pause_collection, update_collection, remove_collection, set_project_collections,
+        citations, open_passage,
     },
+    notes::{notes, add_note, change_note, delete_note, use_project_notes},
     answers::{send, send_to_two, regenerate, stop, answer_now, continue_answer, attach},
     files::{add_file, paste, clipboard_files, clipboard_file, file_text, content_tokens},
     images::{add_image, clipboard_image, image_tokens, image_storage, drag_image},
@@ -85,7 +88,7 @@ command::list![
     models::{unload_model, capabilities},
     endpoints::{
         endpoints, endpoint_address, endpoint_models, test_endpoint, add_endpoint, set_endpoint_key,
-        remove_endpoint,
+        set_endpoint_personal, remove_endpoint,
     },
     hub::{search_models, describe_model, model_card, first_models, fit_of, memory},
     downloads::{download, pause_download, resume_download, cancel_download, move_download, watch_downloads},

@@ -87,6 +87,9 @@ pub struct Words {
     /// The button of a notification.
     pub open: &'static str,
 
+    /// The name of the collection of the user's own chats.
+    pub own_chats: &'static str,
+
     // The system's dialogs.
     /// The title of the dialog that saves a file.
     pub save: &'static str,

@@ -59,6 +59,7 @@ fn menus_and_pages_call_the_same_thing_by_the_same_name() {
             ("common.copy", words.copy),
             ("common.save", words.save),
             ("folders.addFolder", words.add_folder),
+            ("documents.ownChats", words.own_chats),
             ("documents.addFiles", words.add_files),
             ("settings.endpoints.add", words.add),
             ("settings.endpoints.cancel", words.cancel),

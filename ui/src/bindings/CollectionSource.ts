@@ -11,4 +11,4 @@ path: string, } | { "kind": "files",
 /**
  * Their paths.
  */
-paths: Array<string>, };
+paths: Array<string>, } | { "kind": "chats" };

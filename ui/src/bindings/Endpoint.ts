@@ -19,4 +19,8 @@ has_key: boolean,
 /**
  * True if the user allowed that its key is sent unencrypted to another computer.
  */
-unencrypted_key: boolean, };
+unencrypted_key: boolean, 
+/**
+ * True if the user allowed that it is sent passages of their own chats and notes about them.
+ */
+personal: boolean, };

@@ -21,4 +21,8 @@ key: KeySource,
 /**
  * True if it has a key that is not sent, because that would be unencrypted and the user did not allow it.
  */
-key_held_back: boolean, };
+key_held_back: boolean, 
+/**
+ * True if the user allowed that it is sent passages of their own chats and notes about them.
+ */
+personal: boolean, };

@@ -26,6 +26,10 @@ files: Array<Content>,
  */
 collections: Array<string>, 
 /**
+ * True if each chat in it is told the notes of the project about the user.
+ */
+uses_notes: boolean, 
+/**
  * The creation time.
  */
 created_at: number, };

@@ -32,6 +32,10 @@ model_folders: Array<string>,
  */
 embedding_model: string | null, 
 /**
+ * True if chats outside of projects are told the user's notes about themselves.
+ */
+uses_notes: boolean, 
+/**
  * The endpoints. Their keys are in the keychain.
  */
 endpoints: Array<Endpoint>, 

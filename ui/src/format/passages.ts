@@ -4,7 +4,10 @@ import type { Coverage } from '../bindings/Coverage';
 import type { QuotedPassage } from '../bindings/QuotedPassage';
 import { t } from '../locales';
 import { plainName } from '../shared/displayNames';
-import { countFiles, isWhole } from '../shared/passages';
+import { countFiles, isWhole, OWN_CHATS } from '../shared/passages';
+
+/** Stands between headings. */
+const BETWEEN_HEADINGS = ' › ';
 
 /** The digits of a hash that are shown. */
 const DIGITS = 12;
@@ -18,7 +21,12 @@ export function spotOf({ page, first_line, last_line }: QuotedPassage): string {
 
 /** `notes/tides.md, lines 3–9` */
 export function placeOf(passage: QuotedPassage): string {
-  return `${plainName(passage.file)}, ${spotOf(passage)}`;
+  return `${nameOf(passage)}, ${spotOf(passage)}`;
+}
+
+/** The file of a passage; of the user's own chats the title. */
+export function nameOf({ collection, file, headings }: QuotedPassage): string {
+  return plainName(collection === OWN_CHATS ? (headings.split(BETWEEN_HEADINGS)[0] ?? '') : file);
 }
 
 /** `7 passages from 3 files` */

@@ -46,6 +46,7 @@ import type { MachineMemory } from '../bindings/MachineMemory';
 import type { MemoryFit } from '../bindings/MemoryFit';
 import type { ModelFolderEntry } from '../bindings/ModelFolderEntry';
 import type { NetSettings } from '../bindings/NetSettings';
+import type { Note } from '../bindings/Note';
 import type { OpenRequest } from '../bindings/OpenRequest';
 import type { OutboundRequest } from '../bindings/OutboundRequest';
 import type { PassageText } from '../bindings/PassageText';
@@ -181,6 +182,8 @@ export interface Commands {
   chooseCollectionFolder(): Promise<string | null>;
   /** Asks for files in the system's dialog and begins to read them; the id of their collection, or null if the user chose none. */
   chooseCollectionFiles(): Promise<string | null>;
+  /** Begins to read the user's own chats as a collection, which projects and chats may ask like others. */
+  addOwnChats(): Promise<void>;
   /** The files of a collection in the order of their paths. */
   collectionFiles(id: string): Promise<Array<CollectionFile>>;
   /** Gives a collection another name. */
@@ -197,6 +200,16 @@ export interface Commands {
   citations(message: string): Promise<CheckedCitations>;
   /** The file of a passage with the passage in it. */
   openPassage(passage: QuotedPassage): Promise<PassageText>;
+  /** The notes of a project or, without one, those for chats outside of projects; the oldest first. */
+  notes(project: string | null): Promise<Array<Note>>;
+  /** Adds a note that the user wrote. */
+  addNote(project: string | null, text: string): Promise<Note>;
+  /** Gives a note another text. */
+  changeNote(note: string, text: string): Promise<void>;
+  /** Deletes a note. */
+  deleteNote(note: string): Promise<void>;
+  /** Has the chats of a project told its notes, or not. */
+  useProjectNotes(id: string, usesNotes: boolean): Promise<void>;
   /** Stores a question and begins its answer, which `attach` shows as it grows. An edited question goes where the earlier one stands. */
   send(chat: string, content: Array<Content>, position: Position): Promise<Turn>;
   /** Stores a question and begins two answers to it, each with its own settings. The chat shows the first. */
@@ -263,6 +276,8 @@ export interface Commands {
   addEndpoint(name: string, url: string, key: string | null, unencryptedKey: boolean): Promise<boolean>;
   /** Replaces the key of an endpoint, or removes it. `unencrypted_key` allows that it is sent unencrypted to another computer. */
   setEndpointKey(name: string, key: string | null, unencryptedKey: boolean): Promise<void>;
+  /** Allows that an endpoint is sent passages of the user's own chats and notes about them, or forbids it. */
+  setEndpointPersonal(name: string, personal: boolean): Promise<void>;
   /** Removes an endpoint and its key. */
   removeEndpoint(name: string): Promise<void>;
   /** One page of the hub's search results. */
@@ -547,6 +562,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   collections: ['chat'],
   chooseCollectionFolder: ['chat'],
   chooseCollectionFiles: ['chat'],
+  addOwnChats: ['chat'],
   collectionFiles: ['chat'],
   renameCollection: ['chat'],
   pauseCollection: ['chat'],
@@ -555,6 +571,11 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   setProjectCollections: ['chat'],
   citations: ['chat'],
   openPassage: ['chat'],
+  notes: ['chat', 'settings'],
+  addNote: ['chat', 'settings'],
+  changeNote: ['chat', 'settings'],
+  deleteNote: ['chat', 'settings'],
+  useProjectNotes: ['chat'],
   send: ['chat', 'quick'],
   sendToTwo: ['chat'],
   regenerate: ['chat'],
@@ -588,6 +609,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   testEndpoint: ['settings'],
   addEndpoint: ['settings'],
   setEndpointKey: ['settings'],
+  setEndpointPersonal: ['settings'],
   removeEndpoint: ['settings'],
   searchModels: ['models'],
   describeModel: ['models'],
@@ -766,6 +788,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   collections: () => invoke('collections'),
   chooseCollectionFolder: () => invoke('choose_collection_folder'),
   chooseCollectionFiles: () => invoke('choose_collection_files'),
+  addOwnChats: () => invoke('add_own_chats'),
   collectionFiles: (id) => invoke('collection_files', { id }),
   renameCollection: (id, name) => invoke('rename_collection', { id, name }),
   pauseCollection: (id, paused) => invoke('pause_collection', { id, paused }),
@@ -774,6 +797,11 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   setProjectCollections: (id, collections) => invoke('set_project_collections', { id, collections }),
   citations: (message) => invoke('citations', { message }),
   openPassage: (passage) => invoke('open_passage', { passage }),
+  notes: (project) => invoke('notes', { project }),
+  addNote: (project, text) => invoke('add_note', { project, text }),
+  changeNote: (note, text) => invoke('change_note', { note, text }),
+  deleteNote: (note) => invoke('delete_note', { note }),
+  useProjectNotes: (id, usesNotes) => invoke('use_project_notes', { id, usesNotes }),
   send: (chat, content, position) => invoke('send', { chat, content, position }),
   sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
   regenerate: (message, settings) => invoke('regenerate', { message, settings }),
@@ -807,6 +835,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   testEndpoint: (name) => invoke('test_endpoint', { name }),
   addEndpoint: (name, url, key, unencryptedKey) => invoke('add_endpoint', { name, url, key, unencryptedKey }),
   setEndpointKey: (name, key, unencryptedKey) => invoke('set_endpoint_key', { name, key, unencryptedKey }),
+  setEndpointPersonal: (name, personal) => invoke('set_endpoint_personal', { name, personal }),
   removeEndpoint: (name) => invoke('remove_endpoint', { name }),
   searchModels: (query) => invoke('search_models', { query }),
   describeModel: (id) => invoke('describe_model', { id }),

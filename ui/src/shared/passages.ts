@@ -4,6 +4,9 @@ import type { Content } from '../bindings/Content';
 import type { Coverage } from '../bindings/Coverage';
 import type { QuotedPassage } from '../bindings/QuotedPassage';
 
+/** The id of the collection of the user's own chats. */
+export const OWN_CHATS = 'chats';
+
 /** The part of a message that carries passages. */
 export type PassagesContent = Extract<Content, { kind: 'passages' }>;
 

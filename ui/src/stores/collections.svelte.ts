@@ -74,6 +74,11 @@ export class Collections {
     return added;
   }
 
+  /** Has the user's own chats read as a collection; true on success. */
+  addOwnChats(): Promise<boolean> {
+    return this.#change(() => this.platform.addOwnChats());
+  }
+
   async rename(id: string, name: string): Promise<void> {
     const before = this.find(id)?.name;
     const wanted = plainName(name).trim();

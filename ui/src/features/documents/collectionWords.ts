@@ -8,7 +8,20 @@ import { locale, t } from '../../locales';
 
 /** The place of a collection on this computer: its folder, or the first of its files. */
 export function pathOf(source: CollectionSource): string {
-  return source.kind === 'folder' ? source.path : source.paths.join(', ');
+  switch (source.kind) {
+    case 'folder':
+      return source.path;
+    case 'files':
+      return source.paths.join(', ');
+    case 'chats':
+      return t('documents.ownChatsNote');
+  }
+}
+
+/** The icon of a collection. */
+export function iconOf(source: CollectionSource): 'folder' | 'file' | 'chats' {
+  if (source.kind === 'chats') return 'chats';
+  return source.kind === 'folder' ? 'folder' : 'file';
 }
 
 /** The work on a collection: `Reading 12 of 340`, `Up to date · checked 5 minutes ago`. */
@@ -35,9 +48,9 @@ export function shareOf({ activity }: CollectionView): number | null {
 }
 
 /** The amounts of a collection: `38 files read · 212 passages · 2 files can’t be read`. */
-export function amountsText({ read, passages, failed }: CollectionView): string {
+export function amountsText({ source, read, passages, failed }: CollectionView): string {
   return [
-    t('documents.read', { count: read }),
+    t(source.kind === 'chats' ? 'documents.readChats' : 'documents.read', { count: read }),
     t('documents.passages', { count: passages }),
     ...(failed > 0 ? [t('documents.unreadable', { count: failed })] : []),
   ].join(' · ');

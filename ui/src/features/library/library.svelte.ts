@@ -139,6 +139,11 @@ export class Library {
     return true;
   }
 
+  /** Has the chats of a project told its notes, or not. */
+  async useNotes(id: string, uses: boolean): Promise<void> {
+    await this.#change(() => this.platform.useProjectNotes(id, uses), 'notes');
+  }
+
   #setCollections(id: string, change: (chosen: readonly string[]) => string[]): Promise<boolean> {
     const chosen = this.project(id)?.collections ?? [];
     return this.#change(() => this.platform.setProjectCollections(id, change(chosen)), 'documents');

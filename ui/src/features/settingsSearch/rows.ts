@@ -80,6 +80,7 @@ const LIST = {
   thinking: { page: 'chats', labelKey: 'settings.thinking.switch', aboutKey: 'settings.thinking.switchAbout', setting },
   titles: { page: 'chats', labelKey: 'settings.chats.titles', aboutKey: 'settings.chats.titlesAbout', setting },
   snippets: { page: 'chats', labelKey: 'settings.snippets', aboutKey: 'settings.snippets.about', setting },
+  notes: { page: 'chats', labelKey: 'notes.title', aboutKey: 'notes.about', setting },
   budget: { page: 'chats', labelKey: 'thinking.budget', aboutKey: 'thinking.budget.about', setting, under: 'advanced' },
   imageDetail: {
     page: 'chats',

@@ -12,6 +12,7 @@ import { chatsChanged, listen, pause } from './shared';
 import { messageOf, type Store } from './store';
 import { notFound, viewOf } from './tree';
 import { textOf } from '../../shared/messageParts';
+import { OWN_CHATS } from '../../shared/passages';
 
 /** A collection with its files and, by their paths, the texts of those that can be opened. */
 export interface FakeCollection {
@@ -93,6 +94,15 @@ export function documents(host: Documents) {
       if (host.closesDialogs) return null;
       const paths = ['/home/ada/Downloads/lease.pdf', '/home/ada/Downloads/house rules.pdf'];
       return add('lease.pdf', { kind: 'files', paths }, paths);
+    },
+    async addOwnChats() {
+      if (host.keptCollections.some(({ view }) => view.id === OWN_CHATS)) return;
+      const chats = [...host.kept.values()].filter(({ trashed }) => trashed === null);
+      const files = chats.map(({ summary }): CollectionFile => ({ path: summary.id, bytes: 1, state: { kind: 'waiting' } }));
+      const view = { ...emptyCollection(OWN_CHATS, 'My chats', { kind: 'chats' }), waiting: files.length };
+      const kept: FakeCollection = { view, files, texts: new Map() };
+      host.keptCollections.push(kept);
+      void follow(kept);
     },
     async collectionFiles(id) {
       return collection(id).files;

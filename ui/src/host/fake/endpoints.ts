@@ -40,7 +40,7 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
   };
   return {
     async endpoints() {
-      return host.app.endpoints.map((known) => ({ name: known.name, address: meaning(known.base_url), key: known.has_key ? 'keychain' : 'none', key_held_back: isHeldBack(known) }));
+      return host.app.endpoints.map((known) => ({ name: known.name, address: meaning(known.base_url), key: known.has_key ? 'keychain' : 'none', key_held_back: isHeldBack(known), personal: known.personal }));
     },
     async endpointAddress(url) {
       return meaning(checked(url));
@@ -55,7 +55,7 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
       const base_url = checked(url);
       if (!/^[\w.-]{1,40}$/.test(name)) throw refusal('bad_request', `\`${name}\` cannot be the name of an endpoint.`, { name }, 'endpoint_name');
       if (host.app.endpoints.some((known) => known.name === name)) throw refusal('bad_request', `There is an endpoint called ${name} already.`, { name }, 'endpoint_name_taken');
-      const added: Endpoint = { name, base_url, has_key: key !== null, unencrypted_key };
+      const added: Endpoint = { name, base_url, has_key: key !== null, unencrypted_key, personal: false };
       if (isHeldBack(added)) throw heldBack(name);
       const far = ({ base_url }: Pick<Endpoint, 'base_url'>): boolean => meaning(base_url).leaves_computer;
       if (far(added) && !host.app.endpoints.some(far) && question(host, 'endpoint') === 'no') return false;
@@ -68,6 +68,10 @@ export function endpoints(host: Shared & ReturnType<typeof endpointControls> & R
       if (isHeldBack(changed)) throw heldBack(name);
       if (key === null) keys.delete(name);
       else keys.set(name, key);
+      storeSettings(host, { endpoints: host.app.endpoints.map((known) => (known.name === name ? changed : known)) });
+    },
+    async setEndpointPersonal(name, personal) {
+      const changed: Endpoint = { ...find(name), personal };
       storeSettings(host, { endpoints: host.app.endpoints.map((known) => (known.name === name ? changed : known)) });
     },
     async removeEndpoint(name) {

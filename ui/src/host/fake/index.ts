@@ -18,6 +18,7 @@ import { fileControls, files } from './files';
 import { hub, hubControls } from './hub';
 import { imageControls, images } from './images';
 import { library, libraryControls } from './library';
+import { noteControls, notes } from './notes';
 import { previewControls, previews } from './previews';
 import { server, serverControls } from './server';
 import { serverResourceControls, serverResources } from './serverResources';
@@ -46,6 +47,7 @@ export function fakeHost(pace: number) {
     ...hubControls(),
     ...imageControls(),
     ...libraryControls(),
+    ...noteControls(),
     ...previewControls(),
     ...serverControls(),
     ...serverResourceControls(),
@@ -68,6 +70,7 @@ export function fakeHost(pace: number) {
     ...hub(state),
     ...images(state),
     ...library(state),
+    ...notes(state),
     ...previews(state),
     ...server(state),
     ...serverResources(state),

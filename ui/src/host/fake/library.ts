@@ -99,11 +99,11 @@ export function library(host: Library & ReturnType<typeof fileControls>) {
     async projects() {
       const left = host.keptProjects.filter(({ deleted }) => !deleted);
       return left
-        .map(({ id, name, system_prompt, created_at, collections, filed }) => ({ id, name, system_prompt, created_at, collections, files: filed.flatMap(({ file, removed }) => (removed ? [] : [file])) }))
+        .map(({ id, name, system_prompt, created_at, collections, uses_notes, filed }) => ({ id, name, system_prompt, created_at, collections, uses_notes, files: filed.flatMap(({ file, removed }) => (removed ? [] : [file])) }))
         .sort((a, b) => a.name.localeCompare(b.name));
     },
     async createProject(name) {
-      const created = { id: `project-${host.keptProjects.length + 1}`, name, system_prompt: '', collections: [] as string[], created_at: Date.now() };
+      const created = { id: `project-${host.keptProjects.length + 1}`, name, system_prompt: '', collections: [] as string[], uses_notes: false, created_at: Date.now() };
       host.keptProjects.push({ ...created, deleted: false, filed: [] });
       chatsChanged(host);
       return { ...created, files: [] };

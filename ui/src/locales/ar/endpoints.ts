@@ -10,6 +10,7 @@ export const endpoints = translation({
   'settings.endpoints.unencrypted': 'بعيد وغير مشفّر. يستطيع أي أحد على مسار الشبكة قراءة رسائلك وصورك.',
   'settings.endpoints.unencryptedKey': 'بعيد وغير مشفّر. يستطيع أي أحد على مسار الشبكة قراءة المفتاح ورسائلك وصورك.',
   'settings.endpoints.keyHeldBack': 'بعيد وغير مشفّر. يستطيع أي أحد على مسار الشبكة قراءة رسائلك وصورك. لا يُرسل مفتاح API.',
+  'settings.endpoints.personal': 'إرسال الملاحظات الشخصية ومقاطع من محادثاتي',
   'settings.endpoints.allowUnencrypted': 'إرسال مفتاح API دون تشفير',
   'settings.endpoints.key.keychain': 'مفتاح API محفوظ في سلسلة المفاتيح.',
   'settings.endpoints.key.environment': 'مفتاح API محدد خارج Ponder، فلا يمكن تغييره هنا.',

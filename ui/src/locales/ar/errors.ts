@@ -75,6 +75,8 @@ export const errors = translation({
   'reason.too_many_images': 'يقبل هذا النموذج {most} صورة وفي المحادثة {images}. أزل بعضها أو اختر نموذجًا آخر.',
   'reason.image_too_narrow.title': 'الصورة ضيقة جدًا',
   'reason.image_too_narrow': 'لا يستطيع النموذج استخدام {width} × {height} بكسل. اقتصّ الصورة.',
+  'reason.note_refused.title': 'لم تُحفظ الملاحظة',
+  'reason.note_refused': 'تتكون الملاحظة من 1 إلى 500 حرف، وتضم القائمة 100 ملاحظة على الأكثر. لم يتغير شيء.',
   'reason.project_file.title': 'لم يُضف الملف',
   'reason.project_file': 'لا يستطيع هذا المشروع استخدام الملف. لم يتغيّر شيء.',
   'reason.import_failed.title': 'تعذّر استيراد المحادثات',

@@ -10,6 +10,7 @@ export const endpoints = translation({
   'settings.endpoints.unencrypted': 'Entfernt und nicht verschlüsselt. Nachrichten und Bilder sind im Netzwerk lesbar.',
   'settings.endpoints.unencryptedKey': 'Entfernt und nicht verschlüsselt. Schlüssel, Nachrichten und Bilder sind im Netzwerk lesbar.',
   'settings.endpoints.keyHeldBack': 'Entfernt und nicht verschlüsselt. Nachrichten und Bilder sind im Netzwerk lesbar. Der API-Schlüssel wird nicht gesendet.',
+  'settings.endpoints.personal': 'Persönliche Notizen und Stellen aus meinen Chats senden',
   'settings.endpoints.allowUnencrypted': 'API-Schlüssel unverschlüsselt senden',
   'settings.endpoints.key.keychain': 'API-Schlüssel im Schlüsselbund gespeichert.',
   'settings.endpoints.key.environment': 'API-Schlüssel außerhalb von Ponder festgelegt und hier nicht änderbar.',

@@ -75,6 +75,8 @@ export const errors = translation({
   'reason.too_many_images': 'Dieses Modell nimmt {most} Bilder an, der Chat hat {images}. Einige entfernen oder ein anderes Modell wählen.',
   'reason.image_too_narrow.title': 'Bild ist zu schmal',
   'reason.image_too_narrow': 'Das Modell kann {width} × {height} Pixel nicht verwenden. Das Bild zuschneiden.',
+  'reason.note_refused.title': 'Notiz nicht gespeichert',
+  'reason.note_refused': 'Eine Notiz hat 1 bis 500 Zeichen, eine Liste höchstens 100 Notizen. Nichts wurde geändert.',
   'reason.project_file.title': 'Datei nicht hinzugefügt',
   'reason.project_file': 'Dieses Projekt kann die Datei nicht verwenden. Nichts wurde geändert.',
   'reason.import_failed.title': 'Chats nicht importiert',

@@ -8,6 +8,7 @@ export const endpoints = {
   'settings.endpoints.unencrypted': 'Remote and not encrypted. Anyone on the network path can read your messages and images.',
   'settings.endpoints.unencryptedKey': 'Remote and not encrypted. Anyone on the network path can read the key, your messages and images.',
   'settings.endpoints.keyHeldBack': 'Remote and not encrypted. Anyone on the network path can read your messages and images. The API key isn’t sent.',
+  'settings.endpoints.personal': 'Send personal notes and passages of my chats',
   'settings.endpoints.allowUnencrypted': 'Send the API key unencrypted',
   'settings.endpoints.key.keychain': 'API key stored in your keychain.',
   'settings.endpoints.key.environment': 'API key set outside Ponder, so it can’t be changed here.',

@@ -73,6 +73,8 @@ export const errors = {
   'reason.too_many_images': 'This model accepts {most} images and the chat has {images}. Remove some or choose another model.',
   'reason.image_too_narrow.title': 'Image is too narrow',
   'reason.image_too_narrow': 'The model can’t use {width} × {height} pixels. Crop the image.',
+  'reason.note_refused.title': 'Note not stored',
+  'reason.note_refused': 'A note needs 1 to 500 characters, and there can be at most 100 notes. Nothing was changed.',
   'reason.project_file.title': 'File not added',
   'reason.project_file': 'This project can’t use the file. Nothing was changed.',
   'reason.import_failed.title': 'Couldn’t import chats',

@@ -21,6 +21,7 @@ import { library } from './library';
 import { message } from './message';
 import { models } from './models';
 import { network } from './network';
+import { notes } from './notes';
 import { preview } from './preview';
 import { server } from './server';
 import { settings } from './settings';
@@ -54,6 +55,7 @@ export const en = {
   ...message,
   ...models,
   ...network,
+  ...notes,
   ...preview,
   ...server,
   ...settings,

@@ -30,6 +30,7 @@ import {
   within,
 } from './checks';
 import { documentCases } from './documents';
+import { noteCases } from './notes';
 import { libraryCases } from './library';
 import { settingsCases } from './settings';
 import { toolCases } from './tools';
@@ -123,8 +124,10 @@ export const cases: readonly Case[] = [
       same(await host.addEndpoint('contract-far', 'http://192.0.2.1', null, false), true, 'whether the far one was added');
       await refused('bad_request', () => host.addEndpoint('contract-far', 'http://192.0.2.2', null, false));
       const near = { base_url: 'https://localhost:9/v1', leaves_computer: false, unencrypted: false };
+      await refused('model_not_found', () => host.setEndpointPersonal('contract-none', true));
+      await host.setEndpointPersonal('contract-near', true);
       const listed = (await host.endpoints()).filter(({ name }) => name.startsWith('contract-'));
-      same(listed, [{ name: 'contract-near', address: near, key: 'none', key_held_back: false }, { name: 'contract-far', address: far, key: 'none', key_held_back: false }], 'the list');
+      same(listed, [{ name: 'contract-near', address: near, key: 'none', key_held_back: false, personal: true }, { name: 'contract-far', address: far, key: 'none', key_held_back: false, personal: false }], 'the list');
       await host.removeEndpoint('contract-near');
       await host.removeEndpoint('contract-far');
       same((await host.endpoints()).filter(({ name }) => name.startsWith('contract-')), [], 'the list afterwards');
@@ -481,6 +484,7 @@ export const cases: readonly Case[] = [
   },
   ...branchCases,
   ...documentCases,
+  ...noteCases,
   ...libraryCases,
   ...settingsCases,
   ...toolCases,

@@ -73,6 +73,12 @@ export class Endpoints {
     return this.#change(name, () => this.platform.setEndpointKey(name, key, unencrypted));
   }
 
+  /** Allows that it is sent passages of the user's own chats and notes about them, or forbids it. */
+  async setPersonal(name: string, personal: boolean): Promise<void> {
+    await this.toasts.attempt(() => this.platform.setEndpointPersonal(name, personal), 'endpoints');
+    await this.#refresh();
+  }
+
   async remove(name: string): Promise<void> {
     const error = await this.#change(name, () => this.platform.removeEndpoint(name));
     if (error) this.toasts.report(error);
