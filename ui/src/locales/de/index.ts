@@ -22,6 +22,7 @@ import { message } from './message';
 import { models } from './models';
 import { network } from './network';
 import { preview } from './preview';
+import { reading } from './reading';
 import { server } from './server';
 import { settings } from './settings';
 import { sidebar } from './sidebar';
@@ -56,6 +57,7 @@ export const de = translation({
   ...models,
   ...network,
   ...preview,
+  ...reading,
   ...server,
   ...settings,
   ...sidebar,

@@ -6,6 +6,7 @@ pub(crate) mod compaction_mark;
 mod conversation;
 pub(crate) mod fit;
 pub(crate) mod passages;
+pub(crate) mod reading;
 mod results;
 pub(crate) mod tools;
 

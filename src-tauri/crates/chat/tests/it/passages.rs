@@ -7,7 +7,8 @@ use chat::Chat;
 use futures::future::BoxFuture;
 use protocol::fake::FakeJob;
 use protocol::{
-    Content, Coverage, Error, ErrorCode, FinishReason, PassageRequest, PassageSource, QuotedPassage, Result,
+    CallProgress, Content, Coverage, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, PassageRequest,
+    PassageSource, QuotedPassage, ReadDocuments, ReadingCost, ReadingRequest, Result, TellProgress, Timing, Usage,
     DOCUMENT_TOOLS,
 };
 
@@ -40,7 +41,38 @@ impl PassageSource for Shelf {
         };
         Box::pin(std::future::ready(found))
     }
+
+    fn reading_cost(&self, collections: Vec<String>, most_tokens: u32) -> BoxFuture<'_, Result<ReadingCost>> {
+        let cost = ReadingCost {
+            passages: collections.len() as u32,
+            parts: 3,
+            tokens: u64::from(most_tokens),
+            note_tokens: 1200,
+            seconds: None,
+        };
+        Box::pin(std::future::ready(Ok(cost)))
+    }
+
+    fn read_all(&self, request: ReadingRequest, tell: TellProgress) -> BoxFuture<'_, Result<ReadDocuments>> {
+        tell(CallProgress::default());
+        let read = Ok(ReadDocuments {
+            notes: format!("- Fact [{}].", request.first_number),
+            passages: vec![passage(request.first_number)],
+            coverage: WHOLE,
+            parts: 3,
+        });
+        Box::pin(std::future::ready(read))
+    }
 }
+
+/// How much is read when everything is.
+const WHOLE: Coverage = Coverage {
+    passages: 212,
+    of_passages: 212,
+    files: 40,
+    of_files: 40,
+    unread: 0,
+};
 
 fn passage(number: u32) -> QuotedPassage {
     QuotedPassage {
@@ -199,4 +231,45 @@ async fn a_model_that_reads_itself_is_offered_the_tools_for_it() {
         assert!(names.contains(&tool), "{tool} is not among {names:?}");
     }
     assert_eq!(names.len(), 5);
+}
+
+#[tokio::test]
+async fn the_cost_of_reading_everything_has_a_time_once_the_model_was_measured() {
+    let (harness, _, chat) = with_documents(settings(Retrieval::Automatic), Shelf::default()).await;
+    let chats = harness.chat.chats();
+    let cost = chats.reading_cost(&chat).await.unwrap();
+    assert_eq!((cost.passages, cost.parts, cost.seconds), (1, 3, None));
+    let new = chats.reading_cost_of_new(None, settings(Retrieval::Automatic)).await.unwrap();
+    assert_eq!(new, cost);
+    let (answer, job) = harness.ask(&chat, "How many?").await;
+    job.events.send(text("So it is [1].", 1));
+    job.events.send(measured(400, 100.0, 4.0));
+    harness.end(&answer).await;
+    let after = chats.reading_cost(&chat).await.unwrap();
+    let expected = after.tokens as f64 / 100.0 + 1200.0 / 4.0;
+    assert_eq!(after.seconds, Some(expected.ceil() as u32));
+    assert!(after.tokens < cost.tokens, "the question takes some of the context");
+    let without = chats.reading_cost_of_new(None, ChatSettings::default()).await;
+    assert_eq!(without.unwrap_err().code, ErrorCode::NotFound);
+    let nowhere = chats.reading_cost_of_new(Some("none"), settings(Retrieval::Automatic)).await;
+    assert_eq!(nowhere.unwrap_err().code, ErrorCode::NotFound);
+}
+
+/// The end of an answer whose prompt and words were measured.
+fn measured(prefilled_tokens: u32, prefill: f64, decode: f64) -> EngineEvent {
+    EngineEvent::Done(Done {
+        finish_reason: FinishReason::Stop,
+        ended_by: EndedBy::TokenLimit,
+        tokens: Vec::new(),
+        usage: Some(Usage {
+            prefilled_tokens,
+            completion_tokens: 1,
+            ..Usage::default()
+        }),
+        timing: Timing {
+            prefill_tokens_per_second: prefill,
+            decode_tokens_per_second: decode,
+            ..Timing::default()
+        },
+    })
 }

@@ -25,7 +25,6 @@ use protocol::Engine;
 use tokio::sync::watch;
 
 pub use citing::check_citations;
-pub use everything::{PartReader, ReadThrough, ReadingCost};
 pub use finding::{quoted, Found};
 pub use update::Updated;
 

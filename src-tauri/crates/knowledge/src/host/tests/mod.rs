@@ -6,7 +6,7 @@ mod hostile;
 use std::sync::atomic::Ordering;
 
 use api::ModelShelf;
-use protocol::{Content, Coverage, PassageRequest, PassageSource, QuotedPassage};
+use protocol::{Content, Coverage, PassageRequest, PassageSource, QuotedPassage, ReadingRequest};
 
 use self::engine::{Shelf, WordEngine};
 use super::*;
@@ -348,17 +348,22 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
             world.write(&format!("{file}.txt"), &(0..entries).map(entry).collect::<String>());
         }
         let id = world.added().await;
-        let reader = PartReader {
+        let request = ReadingRequest {
+            collections: vec![id.clone(), "gone".into()],
+            question: "Count the entries.".into(),
             model: Shelf.resolve("reader").unwrap(),
             most_tokens: 600,
+            first_number: 5,
         };
-        let cost = world.knowledge.reading_cost(&[&id], reader.most_tokens).await.unwrap();
+        let cost = world.knowledge.reading_cost(&[&id], request.most_tokens).await.unwrap();
+        let passages = world.knowledge.view().await.unwrap().collections[0].passages;
+        assert_eq!(u64::from(cost.passages), passages);
+        assert!(
+            cost.tokens <= u64::from(cost.parts) * 600 && cost.note_tokens >= 400,
+            "{cost:?}"
+        );
         let tell: protocol::TellProgress = Arc::new(drop);
-        let read = world
-            .knowledge
-            .read_through(&[&id], "Count the entries.", &reader, 5, &tell)
-            .await
-            .unwrap();
+        let read = world.knowledge.read_through(&request, &tell).await.unwrap();
         let found: std::collections::BTreeSet<&str> = read
             .notes
             .lines()
@@ -378,5 +383,9 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
             .map(|passage| passage.text.matches("Entry").count())
             .sum();
         assert_eq!(cited, files * entries);
+        // What a question or a tool is given fits its context, whatever the notes cite.
+        let given = PassageSource::read_all(&world.knowledge, request, tell).await.unwrap();
+        let size: usize = given.passages.iter().map(|passage| super::size::quoted_tokens(&passage.text)).sum();
+        assert!(size <= 600 && given.coverage.is_whole(), "{size}");
     }
 }
