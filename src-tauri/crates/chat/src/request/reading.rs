@@ -1,13 +1,14 @@
-//! Reading all documents of a chat for a question: its cost, told before it begins.
+//! Reading all documents of a chat for a question: its cost, told before it begins, and the request for it.
 
 use std::sync::Arc;
 
 use api::StoredMessage;
-use protocol::{Error as Failure, ErrorCode, PassageSource, ReadingCost, Result, Timing, Usage};
+use protocol::{Error as Failure, ErrorCode, PassageSource, ReadingCost, ReadingRequest, Result, Timing, Usage};
 
 use crate::core::Core;
 use crate::request::build::RequestTemplate;
-use crate::request::passages::room;
+use crate::request::compaction_mark::after_mark;
+use crate::request::passages::{given, room};
 
 /// The fewest tokens whose time says how fast a model reads: shorter prompts take as long as one step.
 const LEAST_MEASURED: u32 = 64;
@@ -36,6 +37,23 @@ pub(crate) async fn reading_cost(
     let measured = core.settings_history.newest_timings(&template.reference).await?;
     cost.seconds = seconds(&cost, &measured);
     Ok(cost)
+}
+
+/// The request to read all documents for a question after this branch.
+pub(crate) async fn reading_request(
+    core: &Core,
+    template: &RequestTemplate,
+    branch: &[StoredMessage],
+    question: String,
+) -> ReadingRequest {
+    let (_, seen) = after_mark(&template.settings, branch);
+    ReadingRequest {
+        collections: template.settings.collections.clone(),
+        question,
+        model: template.model.clone(),
+        most_tokens: room(core, template, seen).await,
+        first_number: given(branch).iter().map(|passage| passage.number).max().unwrap_or(0) + 1,
+    }
 }
 
 /// The time of reading, by how fast the model read its longest prompt and wrote its longest answer of late.

@@ -19,6 +19,9 @@ use crate::{done, text, Harness};
 #[derive(Default)]
 struct Shelf {
     asked: Mutex<Vec<PassageRequest>>,
+    read: Mutex<Vec<ReadingRequest>>,
+    /// True for documents that are never read to their end.
+    never_ends: bool,
     is_broken: bool,
 }
 
@@ -61,7 +64,11 @@ impl PassageSource for Shelf {
             coverage: WHOLE,
             parts: 3,
         });
-        Box::pin(std::future::ready(read))
+        self.read.lock().unwrap().push(request);
+        match self.never_ends {
+            true => Box::pin(std::future::pending()),
+            false => Box::pin(std::future::ready(read)),
+        }
     }
 }
 
@@ -272,4 +279,84 @@ fn measured(prefilled_tokens: u32, prefill: f64, decode: f64) -> EngineEvent {
             ..Timing::default()
         },
     })
+}
+
+#[tokio::test]
+async fn a_question_after_reading_everything_has_the_notes_and_says_so() {
+    let (harness, shelf, chat) = with_documents(settings(Retrieval::Automatic), Shelf::default()).await;
+    let (first, job) = harness.ask(&chat, "How many?").await;
+    end(&harness, &first, &job).await;
+    let heard = Arc::new(Mutex::new(0));
+    let tell: TellProgress = {
+        let heard = heard.clone();
+        Arc::new(move |_| *heard.lock().unwrap() += 1)
+    };
+    let answers = harness.chat.answers();
+    let content = [Content::text("Which ferries are there?")];
+    let turn = answers
+        .send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell.clone())
+        .await
+        .unwrap();
+    assert_eq!(*heard.lock().unwrap(), 1);
+    let parts: Vec<&Content> = turn.question.parts.iter().map(|part| &part.content).collect();
+    assert!(
+        matches!(parts[..], [
+            Content::Passages { passages, coverage: WHOLE },
+            Content::File { name, .. },
+            Content::Text { text },
+        ] if *passages == [passage(2)] && name == "Notes.txt" && text == "Which ferries are there?"),
+        "{parts:?}"
+    );
+    let job = harness.job().await;
+    let asked = job.request.messages.last().unwrap().text_with_placeholders();
+    assert!(asked.contains("- Fact [2].") && asked.contains("Fact 2."), "{asked}");
+    {
+        let read = shelf.read.lock().unwrap();
+        assert_eq!((read[0].question.as_str(), read[0].first_number), ("Which ferries are there?", 2));
+    }
+    // Everything is read for this question alone: the passages that fit it are not looked for.
+    assert_eq!(shelf.asked.lock().unwrap().len(), 1);
+    let during = answers.send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell.clone());
+    assert_eq!(during.await.unwrap_err().code, ErrorCode::Busy);
+    end(&harness, &turn.answer.id, &job).await;
+    let passages = [Content::Passages {
+        passages: Vec::new(),
+        coverage: WHOLE,
+    }];
+    for none in [&[][..], &[Content::text(" ")], &passages] {
+        let refused = answers.send_after_reading(&chat, none, &Position::End, "Notes.txt", tell.clone());
+        assert_eq!(refused.await.unwrap_err().code, ErrorCode::BadRequest);
+    }
+    let without = harness.new_chat().await;
+    let refused = answers.send_after_reading(&without, &content, &Position::End, "Notes.txt", tell);
+    assert_eq!(refused.await.unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[tokio::test]
+async fn reading_everything_is_stopped_and_stores_nothing() {
+    let endless = Shelf {
+        never_ends: true,
+        ..Shelf::default()
+    };
+    let (harness, _, chat) = with_documents(settings(Retrieval::Automatic), endless).await;
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let tell: TellProgress = Arc::new(move |progress| drop(told.send(progress)));
+    let answers = harness.chat.answers().clone();
+    let reading = {
+        let (answers, chat, tell) = (answers.clone(), chat.clone(), tell.clone());
+        tokio::spawn(async move {
+            let content = [Content::text("Which?")];
+            answers.send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell).await
+        })
+    };
+    heard.recv().await.unwrap();
+    let content = [Content::text("And which?")];
+    let second = answers.send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell);
+    assert_eq!(second.await.unwrap_err().code, ErrorCode::Busy);
+    answers.stop_reading(&chat);
+    assert_eq!(reading.await.unwrap().unwrap_err().code, ErrorCode::Stopped);
+    answers.stop_reading(&chat);
+    assert!(harness.stored(&chat).await.is_empty());
+    // The chat can be asked again.
+    harness.ask(&chat, "How many?").await;
 }
