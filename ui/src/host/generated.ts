@@ -552,7 +552,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   restoreProject: ['chat'],
   moveChat: ['chat', 'quick'],
   historyState: ['chat'],
-  collections: ['chat'],
+  collections: ['chat', 'settings'],
   chooseCollectionFolder: ['chat'],
   chooseCollectionFiles: ['chat'],
   collectionFiles: ['chat'],

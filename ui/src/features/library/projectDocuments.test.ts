@@ -163,7 +163,7 @@ describe('collections in every state', () => {
     const asked = vi.spyOn(host, 'showPage');
     await click('find-embeddings-multilingual');
     expect(asked).toHaveBeenCalledWith('discover', 'multilingual');
-    host.embeddings = { model: 'sentence-transformers/all-MiniLM-L6-v2', done: 120, of: 648, problem: null };
+    host.embeddings = { model: 'sentence-transformers/all-MiniLM-L6-v2', searched: null, done: 120, of: 648, problem: null };
     await host.renameCollection('backup', 'Backup 2');
     await pass(500);
     expect(textOf('meaning')).toBe('Search by meaning with all-MiniLM-L6-v2: 120 of 648 passages ready');

@@ -102,5 +102,5 @@ export async function fillDocuments(host: FakeHost, asked: URLSearchParams): Pro
   const { id } = await host.createProject('Sailing');
   await host.setProjectCollections(id, [first, second]);
   addCitingChat(host, first, id);
-  if (asked.get('embeddings') === 'part') host.embeddings = { model: 'sentence-transformers/all-MiniLM-L6-v2', done: 120, of: 648, problem: null };
+  if (asked.get('embeddings') === 'part') host.embeddings = { model: 'intfloat/multilingual-e5-small', searched: 'sentence-transformers/all-MiniLM-L6-v2', done: 120, of: 648, problem: null };
 }

@@ -29,7 +29,7 @@ export function emptyCollection(id: string, name: string, source: CollectionSour
 
 export const documentControls = () => ({
   keptCollections: [] as FakeCollection[],
-  embeddings: { model: null, done: 0, of: 0, problem: null } as EmbeddingProgress,
+  embeddings: { model: null, searched: null, done: 0, of: 0, problem: null } as EmbeddingProgress,
   /** The estimated time of reading all documents, in seconds; `null` for a model that was not measured. */
   readingSeconds: 310 as number | null,
   /** The number of files in a folder that a person chooses. */

@@ -64,6 +64,7 @@ export const documents = translation({
   'documents.multilingual': '{model} للغات كثيرة',
   'documents.meaning': 'البحث بالمعنى باستخدام {model}',
   'documents.meaningPart': 'البحث بالمعنى باستخدام {model}: المقاطع الجاهزة {done} من {of}',
+  'documents.meaningEarlier': 'حتى ذلك الحين يُستخدم {model}.',
   'documents.meaningFailed': 'فشل البحث بالمعنى: {reason}',
 
   'documents.chip': 'مستندات هذه المحادثة: {documents}',

@@ -64,6 +64,7 @@ export const documents = translation({
   'documents.multilingual': '{model} für viele Sprachen',
   'documents.meaning': 'Suche nach Bedeutung mit {model}',
   'documents.meaningPart': 'Suche nach Bedeutung mit {model}: {done} von {of} Passagen bereit',
+  'documents.meaningEarlier': 'Bis dahin wird {model} verwendet.',
   'documents.meaningFailed': 'Suche nach Bedeutung fehlgeschlagen: {reason}',
 
   'documents.chip': 'Dokumente für diesen Chat: {documents}',

@@ -62,6 +62,7 @@ export const documents = {
   'documents.multilingual': '{model} for many languages',
   'documents.meaning': 'Search by meaning with {model}',
   'documents.meaningPart': 'Search by meaning with {model}: {done} of {of} passages ready',
+  'documents.meaningEarlier': 'Until then, {model} is used.',
   'documents.meaningFailed': 'Search by meaning failed: {reason}',
 
   'documents.chip': 'Documents for this chat: {documents}',

@@ -18,6 +18,9 @@ pub struct CollectionsView {
 pub struct EmbeddingProgress {
     /// The reference of the embedding model; none if there is none on this computer: words alone are searched then.
     pub model: Option<String>,
+    /// The reference of the model whose embeddings are searched: an earlier one until this one has as many; none while
+    /// words alone are searched.
+    pub searched: Option<String>,
     /// Passages with an embedding of this model.
     #[ts(type = "number")]
     pub done: u64,

@@ -71,12 +71,7 @@ impl Knowledge {
         question: &str,
         most: usize,
     ) -> Result<Option<Vec<(i64, f32)>>> {
-        let models = index.vector_models().await?;
-        let Some(embedder) = self.embedder().await else {
-            return Ok(None);
-        };
-        let name = embedder.name();
-        let Some((model, dimensions, _)) = models.into_iter().find(|(model, ..)| *model == name) else {
+        let Some((embedder, model, dimensions)) = self.searched(index).await? else {
             return Ok(None);
         };
         let vector = match self.question_vector(&embedder, question).await {

@@ -195,14 +195,16 @@ impl Knowledge {
         Ok(files.into_iter().map(view::file).collect())
     }
 
-    /// Chooses the embedding model; `None` takes the smallest of this computer.
-    pub fn choose_model(&self, reference: Option<String>) {
-        self.shared.chosen_model.send_if_modified(|chosen| {
+    /// Chooses the embedding model; `None` takes the smallest of this computer. True if it is another one than before:
+    /// [`Knowledge::embed`] then has its work, or goes over to it if it runs.
+    pub fn choose_model(&self, reference: Option<String>) -> bool {
+        let is_new = self.shared.chosen_model.send_if_modified(|chosen| {
             let changed = *chosen != reference;
             *chosen = reference;
             changed
         });
         self.changed();
+        is_new
     }
 
     /// Tells whenever [`Knowledge::view`] may look different.

@@ -222,6 +222,38 @@ async fn another_model_takes_the_place_of_the_first_and_a_broken_one_is_told() {
 }
 
 #[tokio::test]
+async fn the_earlier_model_is_searched_until_another_one_has_as_many_vectors() {
+    let world = World::new();
+    world.write("a.txt", "The ferry leaves at seven.");
+    world.write("b.txt", "The lighthouse is green.");
+    let id = world.added().await;
+    let knowledge = &world.knowledge;
+    let searched = async || knowledge.view().await.unwrap().embeddings.searched;
+    assert_eq!(searched().await, None);
+    assert!(knowledge.choose_model(Some("first".into())));
+    assert_eq!(knowledge.embed().await.unwrap(), 2);
+    assert!(knowledge.choose_model(Some("second".into())) && !knowledge.choose_model(Some("second".into())));
+    let view = knowledge.view().await.unwrap().embeddings;
+    assert_eq!((view.model.as_deref(), view.done, view.of), (Some("second"), 0, 2));
+    assert_eq!(view.searched.as_deref(), Some("first"));
+    // One of two passages has a vector of the new model: it finds no more than half.
+    let index = knowledge.index().await.unwrap();
+    let (passage, ..) = index.without_vectors("second", 0, 1).await.unwrap().remove(0);
+    let vector = crate::vectors::encode(&[1.0; 64]).unwrap();
+    let vectors = [crate::index::StoredVector { passage, vector }];
+    index.store_vectors("second", 64, &vectors).await.unwrap();
+    let found = knowledge.search(&[&id], "leaves ferry at seven the", 2).await.unwrap();
+    assert!(found.by_meaning && found.passages[0].text.contains("ferry"));
+    let asked = world.engine.models.lock().unwrap().last().cloned();
+    assert_eq!(asked.as_deref(), Some("first"), "the question is embedded as its passages are");
+    assert_eq!(knowledge.embed().await.unwrap(), 1);
+    assert_eq!(searched().await.as_deref(), Some("second"));
+    knowledge.search(&[&id], "ferry", 2).await.unwrap();
+    let asked = world.engine.models.lock().unwrap().last().cloned();
+    assert_eq!(asked.as_deref(), Some("second"));
+}
+
+#[tokio::test]
 async fn a_passage_that_is_longer_than_the_context_is_embedded_as_far_as_it_fits() {
     let world = World::new();
     world.write("a.txt", &"lighthouse ".repeat(200));
