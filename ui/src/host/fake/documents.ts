@@ -23,7 +23,7 @@ export interface FakeCollection {
 /** A collection of this source, of which nothing was read. */
 export function emptyCollection(id: string, name: string, source: CollectionSource): CollectionView {
   return {
-    id, name, source, read: 0, waiting: 0, failed: 0, skipped: 0, passages: 0, text_bytes: 0, left_out: [], synced_at: null, activity: { kind: 'idle' },
+    id, name, source, read: 0, waiting: 0, failed: 0, skipped: 0, passages: 0, text_bytes: 0, left_out: [], synced_at: null, activity: { kind: 'idle' }, unwatched: null,
   };
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use api::CollectionActivity;
+use api::Unwatched;
 use tokio::sync::Notify;
 
 use super::follower::Follower;
@@ -51,9 +51,13 @@ impl Knowledge {
             // Placed before the first look, so that nothing happens between the two unseen.
             let watcher = self.watcher(id).await;
             let mut watcher = match watcher {
-                Ok(watcher) => Some(watcher),
+                Ok(watcher) => {
+                    self.set_unwatched(id, None);
+                    Some(watcher)
+                }
                 Err(Error::NotFound(_)) => return,
                 Err(error) => {
+                    self.set_unwatched(id, unwatched(&error));
                     tracing::warn!(%error, "a collection is not watched");
                     None
                 }
@@ -70,13 +74,24 @@ impl Knowledge {
                 };
                 tokio::select! {
                     changed = changed => if let Err(error) = changed {
-                        self.tell(id, CollectionActivity::Failed { reason: error.to_string() });
+                        self.set_unwatched(id, unwatched(&error));
+                        tracing::warn!(%error, "a collection is not watched any more");
                         again.notified().await;
                         break;
                     },
                     () = again.notified() => if watcher.is_none() { break },
                 }
             }
+        }
+    }
+
+    pub(super) fn set_unwatched(&self, id: &str, reason: Option<Unwatched>) {
+        let before = match &reason {
+            Some(reason) => self.shared.unwatched().insert(id.to_owned(), reason.clone()),
+            None => self.shared.unwatched().remove(id),
+        };
+        if before != reason {
+            self.changed();
         }
     }
 
@@ -105,5 +120,17 @@ impl Knowledge {
     fn followers(&self) -> MutexGuard<'_, HashMap<String, Follower>> {
         // Only single insertions and removals happen under this lock, so a poisoned map is still complete.
         self.shared.followers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a collection is not watched; none for what keeps it from being read at all, which is told as that.
+pub(super) fn unwatched(error: &Error) -> Option<Unwatched> {
+    match error {
+        Error::TooManyFolders { most } => Some(Unwatched::TooManyFolders { most: *most as u64 }),
+        Error::WatchLimit { setting } => Some(Unwatched::WatchLimit {
+            setting: (*setting).to_owned(),
+        }),
+        Error::Watch(_) => Some(Unwatched::NotPossible),
+        _ => None,
     }
 }

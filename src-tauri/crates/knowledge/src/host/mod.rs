@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::{CollectionActivity, CollectionFile, ModelShelf};
+use api::{CollectionActivity, CollectionFile, ModelShelf, Unwatched};
 use protocol::Engine;
 use tokio::sync::watch;
 
@@ -50,6 +50,8 @@ struct Shared {
     index: tokio::sync::Mutex<Option<Index>>,
     /// The work on collections, by their ids; the others are idle.
     activity: Mutex<HashMap<String, CollectionActivity>>,
+    /// Why collections are not watched, by their ids; the others are, or nobody follows them.
+    unwatched: Mutex<HashMap<String, Unwatched>>,
     /// Becomes true for a collection that is to be left alone, by its id.
     stops: Mutex<HashMap<String, watch::Sender<bool>>>,
     /// The tasks that follow collections, by their ids.
@@ -77,6 +79,7 @@ impl Knowledge {
                 shelf,
                 index: tokio::sync::Mutex::default(),
                 activity: Mutex::default(),
+                unwatched: Mutex::default(),
                 stops: Mutex::default(),
                 followers: Mutex::default(),
                 reading: tokio::sync::Mutex::default(),
@@ -111,6 +114,7 @@ impl Knowledge {
         self.unfollow(id);
         self.index().await?.remove_collection(id).await?;
         self.activity().remove(id);
+        self.shared.unwatched().remove(id);
         self.changed();
         Ok(())
     }
@@ -287,6 +291,11 @@ impl Shared {
     fn activity(&self) -> MutexGuard<'_, HashMap<String, CollectionActivity>> {
         // As above.
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unwatched(&self) -> MutexGuard<'_, HashMap<String, Unwatched>> {
+        // As above.
+        self.unwatched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn embedding_problem(&self) -> MutexGuard<'_, Option<String>> {

@@ -55,6 +55,7 @@ impl Shared {
             (Some(activity), false) => activity.clone(),
             (None, false) => CollectionActivity::Idle,
         };
+        let unwatched = self.unwatched().get(&collection.id).cloned();
         let left_out = collection.left_out.into_iter();
         Ok(CollectionView {
             id: collection.id,
@@ -69,6 +70,7 @@ impl Shared {
             left_out: left_out.map(|(reason, count)| LeftOut { reason, count }).collect(),
             synced_at: collection.synced_at,
             activity,
+            unwatched,
         })
     }
 }
@@ -81,7 +83,7 @@ pub(super) fn file(file: StoredFile) -> CollectionFile {
         state: match file.state {
             FileState::Waiting => CollectionFileState::Waiting,
             FileState::Read { passages, .. } => CollectionFileState::Read { passages },
-            FileState::Failed(reason) => CollectionFileState::Failed { reason },
+            FileState::Failed(error) => CollectionFileState::Failed { error },
             FileState::Skipped(reason) => CollectionFileState::LeftOut { reason },
         },
     }

@@ -290,10 +290,10 @@ async fn a_folder_that_is_gone_is_told_and_what_was_read_is_found() {
     let error = world.knowledge.update(&id).await.unwrap_err();
     assert!(matches!(error, Error::NoFolder { .. }), "{error}");
     let view = world.knowledge.view().await.unwrap();
-    assert!(matches!(
-        view.collections[0].activity,
-        CollectionActivity::Failed { .. }
-    ));
+    let CollectionActivity::Failed { error } = &view.collections[0].activity else {
+        panic!("{view:?}");
+    };
+    assert_eq!(error.reason, Some(protocol::Reason::FolderGone));
     assert_eq!(world.found(&id, "ferry").await.len(), 1);
     std::fs::rename(world.folder.path().join("elsewhere"), world.folder.path().join("sub")).unwrap();
     assert_eq!(world.knowledge.update(&id).await.unwrap().kept, 1);
@@ -420,4 +420,46 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
         let size: usize = given.passages.iter().map(|passage| super::size::quoted_tokens(&passage.text)).sum();
         assert!(size <= 600 && given.coverage.is_whole(), "{size}");
     }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_watched_is_no_failure_and_is_told() {
+    let world = World::new();
+    world.write("a.txt", "The ferry leaves at seven.");
+    let id = world.added().await;
+    let knowledge = &world.knowledge;
+    let shown = async || knowledge.view().await.unwrap().collections.remove(0);
+    assert_eq!(shown().await.unwatched, None);
+    let limit = Error::WatchLimit {
+        setting: "fs.inotify.max_user_watches",
+    };
+    knowledge.set_unwatched(&id, following::unwatched(&limit));
+    let view = shown().await;
+    let told = Unwatched::WatchLimit {
+        setting: "fs.inotify.max_user_watches".into(),
+    };
+    assert_eq!((view.unwatched, view.activity), (Some(told), CollectionActivity::Idle));
+    assert_eq!(following::unwatched(&Error::Damaged), None);
+    // It is taken back once the folder is watched.
+    knowledge.follow(&id);
+    for _ in 0..600 {
+        if shown().await.unwatched.is_none() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the folder is watched and nobody says so");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_says_why_by_a_reason() {
+    let world = World::new();
+    world.write("drawing.dwg", "AC1032\0\0\0");
+    let id = world.added().await;
+    let file = world.knowledge.files(&id).await.unwrap().remove(0);
+    let api::CollectionFileState::Failed { error } = file.state else {
+        panic!("{file:?}");
+    };
+    assert_eq!(error.reason, Some(protocol::Reason::FileKind));
+    assert!(error.arguments.contains_key("kind") && !error.message.is_empty(), "{error:?}");
 }
