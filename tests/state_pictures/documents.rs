@@ -1,5 +1,5 @@
-//! Documents: the collections of a project in every state, the choice of a chat, passages with a question, citations
-//! that are right and wrong, and the file of a passage.
+//! Documents: the collections of a project in every state, the choice of a chat, the cost of reading all of them,
+//! passages with a question, citations that are right and wrong, and the file of a passage.
 
 use std::fs;
 use std::path::Path;
@@ -112,7 +112,9 @@ fn citations(stage: &Stage) {
             json!([]),
         );
         stage.window.wait_for("documents-chip");
-        stage.window.type_into("documents-panel", "\u{e00c}");
+        stage.press_for("read-everything", "reading-cost");
+        stage.image("read-everything");
+        stage.press("reading-cancel");
         stage.ask_to_the_end(&json!([ANSWER]).to_string());
         stage.window.wait_for("answer-coverage");
         stage.page("return document.querySelector('[data-wrong]') !== null", json!([]));

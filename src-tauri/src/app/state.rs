@@ -167,7 +167,14 @@ impl App {
         if self.remote.endpoints() != settings.endpoints {
             self.remote.set_endpoints(settings.endpoints.clone());
         }
-        self.knowledge.choose_model(settings.embedding_model.clone());
+        if self.knowledge.choose_model(settings.embedding_model.clone()) {
+            let knowledge = self.knowledge.clone();
+            tauri::async_runtime::spawn(async move {
+                if let Err(error) = knowledge.embed().await {
+                    tracing::warn!(%error, "passages could not be embedded by another model");
+                }
+            });
+        }
     }
 
     /// Stores the list of model folders after a change.

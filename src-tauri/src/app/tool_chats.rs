@@ -7,9 +7,10 @@ use api::{FileText, HistoryHits, HistoryQuery};
 use chat::{Chat, ChatDocuments};
 use futures::future::BoxFuture;
 use futures::FutureExt;
-use knowledge::{Knowledge, PartReader};
+use knowledge::Knowledge;
 use protocol::{
-    Content, Error, ErrorCode, ModelSource, PassageRequest, QuotedPassage, Result, TellProgress, OWN_CHATS,
+    Content, Error, ErrorCode, ModelSource, PassageRequest, PassageSource, QuotedPassage, ReadingCost, ReadingRequest,
+    Result, TellProgress, OWN_CHATS,
 };
 use tools::builtin::{AttachedFile, ChatSource};
 
@@ -145,18 +146,21 @@ impl ChatSource for ToolChats {
         .boxed()
     }
 
+    fn reading_cost(&self, chat: String) -> BoxFuture<'_, Result<ReadingCost>> {
+        async move { self.holding(&chat).await.chats().reading_cost(&chat).await }.boxed()
+    }
+
     fn read_all(&self, chat: String, question: String, tell: TellProgress) -> BoxFuture<'_, Result<Vec<Content>>> {
         async move {
             let (request, model) = self.request(&chat, question).await?;
-            let collections: Vec<&str> = request.collections.iter().map(String::as_str).collect();
-            let reader = PartReader {
+            let reading = ReadingRequest {
+                collections: request.collections,
+                question: request.question,
                 model,
                 most_tokens: request.most_tokens,
+                first_number: request.first_number,
             };
-            let read = self
-                .knowledge
-                .read_through(&collections, &request.question, &reader, request.first_number, &tell)
-                .await?;
+            let read = self.knowledge.read_all(reading, tell).await?;
             self.note_numbers(&chat, &read.passages);
             let notes = match read.notes.is_empty() {
                 true => "All documents were read, and none says anything about this question.".to_owned(),

@@ -2,11 +2,13 @@
 //! anything by calling the other commands.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use api::{CheckedCitations, CollectionFile, CollectionsView, PassageText};
+use api::{ChatSettings, CheckedCitations, CollectionFile, CollectionsView, PassageText, Position, Turn};
 use command::command;
 use knowledge::{check_citations, Knowledge, Rules, Source};
-use protocol::{QuotedPassage, Result, OWN_CHATS};
+use protocol::{CallProgress, Content, QuotedPassage, ReadingCost, Result, OWN_CHATS};
+use tauri::ipc::Channel;
 use tauri::{AppHandle, State, WebviewWindow};
 
 use crate::app::state::App;
@@ -14,7 +16,7 @@ use crate::windows::question;
 use crate::words;
 
 /// All collections with the states of their files, and how far passages are embedded.
-#[command(chat)]
+#[command(chat, settings)]
 pub async fn collections(app: State<'_, App>) -> Result<CollectionsView> {
     Ok(app.knowledge.view().await?)
 }
@@ -108,6 +110,46 @@ pub async fn citations(app: State<'_, App>, message: String) -> Result<CheckedCi
 #[command(chat)]
 pub async fn open_passage(app: State<'_, App>, passage: QuotedPassage) -> Result<PassageText> {
     Ok(app.knowledge.open_passage(&passage).await?)
+}
+
+/// The cost of reading all documents of a chat for its next message; without a chat, of a new one with these settings in
+/// this project.
+#[command(chat)]
+pub async fn reading_cost(
+    app: State<'_, App>,
+    chat: Option<String>,
+    project: Option<String>,
+    settings: ChatSettings,
+) -> Result<ReadingCost> {
+    match chat {
+        Some(chat) => app.chat_of(&chat).await.chats().reading_cost(&chat).await,
+        None => app.chat.chats().reading_cost_of_new(project.as_deref(), settings).await,
+    }
+}
+
+/// Reads all documents of a chat for a question, telling of each part, then asks it with the notes, as `send` does.
+/// Rejects with `stopped` if `stop_reading` ended it.
+#[command(chat)]
+pub async fn send_after_reading(
+    handle: AppHandle,
+    app: State<'_, App>,
+    chat: String,
+    content: Vec<Content>,
+    position: Position,
+    on_progress: Channel<CallProgress>,
+) -> Result<Turn> {
+    let name = words::current(&handle).reading_notes;
+    // A window that is gone hears nothing more.
+    let tell = Arc::new(move |progress| drop(on_progress.send(progress)));
+    let answers = app.chat_of(&chat).await.answers().clone();
+    answers.send_after_reading(&chat, &content, &position, name, tell).await
+}
+
+/// Stops reading the documents of a chat; its question is not asked.
+#[command(chat)]
+pub async fn stop_reading(app: State<'_, App>, chat: String) -> Result<()> {
+    app.chat_of(&chat).await.answers().stop_reading(&chat);
+    Ok(())
 }
 
 async fn add(knowledge: &Knowledge, source: Source) -> Result<String> {

@@ -96,6 +96,8 @@ pub struct Words {
     /// The title of the dialog that adds a model folder.
     pub add_folder: &'static str,
     pub add_files: &'static str,
+    /// The name of the file with the notes on all documents.
+    pub reading_notes: &'static str,
     /// The button that declines a question.
     pub cancel: &'static str,
     /// The question before the first endpoint on another computer.

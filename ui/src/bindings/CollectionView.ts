@@ -2,6 +2,7 @@
 import type { CollectionActivity } from "./CollectionActivity";
 import type { CollectionSource } from "./CollectionSource";
 import type { LeftOut } from "./LeftOut";
+import type { Unwatched } from "./Unwatched";
 
 /**
  * A collection.
@@ -54,4 +55,8 @@ synced_at: number | null,
 /**
  * The work on it.
  */
-activity: CollectionActivity, };
+activity: CollectionActivity, 
+/**
+ * Why its changes are not noticed by themselves; none if they are, or if nobody follows it.
+ */
+unwatched: Unwatched | null, };

@@ -9,6 +9,11 @@ export type EmbeddingProgress = {
  */
 model: string | null, 
 /**
+ * The reference of the model whose embeddings are searched: an earlier one until this one has as many; none while
+ * words alone are searched.
+ */
+searched: string | null, 
+/**
  * Passages with an embedding of this model.
  */
 done: number, 

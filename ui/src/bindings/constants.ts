@@ -53,6 +53,7 @@ export const REASONS: readonly Reason[] = [
   "not_a_model_address",
   "repository_refused",
   "no_model_folder",
+  "folder_unreadable",
   "not_importable",
   "not_removable",
   "model_built_in",

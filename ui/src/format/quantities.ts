@@ -34,6 +34,14 @@ export function timeLeft(seconds: number): string {
     : t('time.left.hoursMinutes', { hours, minutes: minutes % 60 });
 }
 
+/** A time that is only estimated: `20 s`, `2 min`, `3 h 20 min`. */
+export function roughTime(seconds: number): string {
+  if (seconds < 55) return t('time.seconds', { value: Math.max(1, Math.ceil(seconds / 5)) * 5 });
+  const minutes = Math.max(1, Math.round(seconds / MINUTE));
+  if (minutes < 60) return t('time.minutes', { minutes });
+  return t('time.hoursMinutes', { hours: Math.floor(minutes / 60), minutes: minutes % 60 });
+}
+
 /** The time since then, by calendar days: `just now`, `20 minutes ago`, `yesterday`, `5 days ago`, `3 months ago`. */
 export function ago(then: number, now: number): string {
   const relative = new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' });

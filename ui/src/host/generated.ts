@@ -5,6 +5,7 @@ import type { AnswerEvent } from '../bindings/AnswerEvent';
 import type { AppUpdate } from '../bindings/AppUpdate';
 import type { BundleValue } from '../bindings/BundleValue';
 import type { CallApproval } from '../bindings/CallApproval';
+import type { CallProgress } from '../bindings/CallProgress';
 import type { Capabilities } from '../bindings/Capabilities';
 import type { ChatList } from '../bindings/ChatList';
 import type { ChatSettings } from '../bindings/ChatSettings';
@@ -54,6 +55,7 @@ import type { Position } from '../bindings/Position';
 import type { Project } from '../bindings/Project';
 import type { QuitChoice } from '../bindings/QuitChoice';
 import type { QuotedPassage } from '../bindings/QuotedPassage';
+import type { ReadingCost } from '../bindings/ReadingCost';
 import type { Removal } from '../bindings/Removal';
 import type { RepairedHistory } from '../bindings/RepairedHistory';
 import type { RunningCall } from '../bindings/RunningCall';
@@ -210,6 +212,12 @@ export interface Commands {
   deleteNote(note: string): Promise<void>;
   /** Has the chats of a project told its notes, or not. */
   useProjectNotes(id: string, usesNotes: boolean): Promise<void>;
+  /** The cost of reading all documents of a chat for its next message; without a chat, of a new one with these settings in this project. */
+  readingCost(chat: string | null, project: string | null, settings: ChatSettings): Promise<ReadingCost>;
+  /** Reads all documents of a chat for a question, telling of each part, then asks it with the notes, as `send` does. Rejects with `stopped` if `stop_reading` ended it. */
+  sendAfterReading(chat: string, content: Array<Content>, position: Position, onProgress: (message: CallProgress) => void): Promise<Turn>;
+  /** Stops reading the documents of a chat; its question is not asked. */
+  stopReading(chat: string): Promise<void>;
   /** Stores a question and begins its answer, which `attach` shows as it grows. An edited question goes where the earlier one stands. */
   send(chat: string, content: Array<Content>, position: Position): Promise<Turn>;
   /** Stores a question and begins two answers to it, each with its own settings. The chat shows the first. */
@@ -559,7 +567,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   restoreProject: ['chat'],
   moveChat: ['chat', 'quick'],
   historyState: ['chat'],
-  collections: ['chat'],
+  collections: ['chat', 'settings'],
   chooseCollectionFolder: ['chat'],
   chooseCollectionFiles: ['chat'],
   addOwnChats: ['chat'],
@@ -576,6 +584,9 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   changeNote: ['chat', 'settings'],
   deleteNote: ['chat', 'settings'],
   useProjectNotes: ['chat'],
+  readingCost: ['chat'],
+  sendAfterReading: ['chat'],
+  stopReading: ['chat'],
   send: ['chat', 'quick'],
   sendToTwo: ['chat'],
   regenerate: ['chat'],
@@ -802,6 +813,9 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   changeNote: (note, text) => invoke('change_note', { note, text }),
   deleteNote: (note) => invoke('delete_note', { note }),
   useProjectNotes: (id, usesNotes) => invoke('use_project_notes', { id, usesNotes }),
+  readingCost: (chat, project, settings) => invoke('reading_cost', { chat, project, settings }),
+  sendAfterReading: (chat, content, position, onProgress) => invoke('send_after_reading', { chat, content, position, onProgress: channel(onProgress) }),
+  stopReading: (chat) => invoke('stop_reading', { chat }),
   send: (chat, content, position) => invoke('send', { chat, content, position }),
   sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
   regenerate: (message, settings) => invoke('regenerate', { message, settings }),

@@ -45,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) toolbox: OnceLock<Arc<dyn Toolbox>>,
     /// The user's documents; a host without any sets none.
     pub(crate) passages: OnceLock<Arc<dyn PassageSource>>,
+    /// The chats whose documents are read for a question, each with what ends that.
+    readings: Mutex<HashMap<String, watch::Sender<bool>>>,
     /// The answers whose calls this process asks about or runs, by message.
     tool_turns: Mutex<HashMap<String, Arc<ToolTurn>>>,
     /// The calls that this process runs, as far as their progress is known.
@@ -101,6 +103,7 @@ impl Core {
             live: Mutex::default(),
             toolbox: OnceLock::new(),
             passages: OnceLock::new(),
+            readings: Mutex::default(),
             tool_turns: Mutex::default(),
             running_calls,
         })
@@ -120,6 +123,12 @@ impl Core {
     /// The answers whose calls this process asks about or runs.
     pub(crate) fn tool_turns(&self) -> MutexGuard<'_, HashMap<String, Arc<ToolTurn>>> {
         self.tool_turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The chats whose documents are read for a question.
+    pub(crate) fn readings(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<bool>>> {
+        // Only single insertions and removals happen under this lock, so a poisoned map is still complete.
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the calls that this accepts.

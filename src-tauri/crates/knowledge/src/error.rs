@@ -112,14 +112,30 @@ impl From<sqlx::Error> for Error {
 
 impl From<Error> for protocol::Error {
     fn from(error: Error) -> Self {
-        use protocol::ErrorCode;
-        let code = match error {
-            Error::NotFound(_) => ErrorCode::NotFound,
-            Error::Pattern(_) | Error::NoFolder { .. } | Error::Folder { .. } => ErrorCode::BadRequest,
-            Error::Unreadable(_) => ErrorCode::FileBroken,
-            Error::DiskFull => ErrorCode::DiskFull,
+        error.told()
+    }
+}
+
+impl Error {
+    /// The error as a window is told of it.
+    pub(crate) fn told(&self) -> protocol::Error {
+        use protocol::{ErrorCode, Reason};
+        let code = match self {
+            Self::NotFound(_) => ErrorCode::NotFound,
+            Self::Pattern(_) | Self::NoFolder { .. } | Self::Folder { .. } => ErrorCode::BadRequest,
+            Self::Unreadable(_) => ErrorCode::FileBroken,
+            Self::DiskFull => ErrorCode::DiskFull,
             _ => ErrorCode::Storage,
         };
-        Self::new(code, error.to_string())
+        let message = protocol::Error::new(code, self.to_string());
+        match self {
+            Self::NoFolder { path } => message
+                .narrowed(Reason::FolderGone)
+                .with("path", path.to_string_lossy().into_owned()),
+            Self::Folder { path, .. } => message
+                .narrowed(Reason::FolderUnreadable)
+                .with("path", path.to_string_lossy().into_owned()),
+            _ => message,
+        }
     }
 }

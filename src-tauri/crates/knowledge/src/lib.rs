@@ -22,7 +22,7 @@ mod watch;
 pub use error::{Error, Result};
 pub use folder::{read, walk, FoundFile, Reading, Rules, SkipReason, SkippedFile, Source, Stamp, Walk};
 pub use fuse::fuse;
-pub use host::{check_citations, quoted, Found, Knowledge, PartReader, ReadThrough, ReadingCost, Updated};
+pub use host::{check_citations, quoted, Found, Knowledge, Updated};
 pub use index::{
     Changes, Collection, Counts, FileState, FileToRead, Hit, Index, StoredFile, StoredPassage, StoredVector,
 };

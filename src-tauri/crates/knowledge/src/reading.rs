@@ -1,6 +1,7 @@
 //! One file on its way into the index: its bytes, the text that a reader makes of them, its passages.
 
 use documents::Document;
+use protocol::Error;
 use sha2::{Digest, Sha256};
 
 use crate::folder::{read, FoundFile, Reading, Rules, SkipReason, Source, Stamp};
@@ -25,8 +26,8 @@ impl Text {
     }
 }
 
-/// Makes text of the bytes of a file with this name, or says in words for the user why there is none.
-pub type Reader<'a> = dyn Fn(Vec<u8>, &str) -> Result<Text, String> + 'a;
+/// Makes text of the bytes of a file with this name, or says why there is none.
+pub type Reader<'a> = dyn Fn(Vec<u8>, &str) -> Result<Text, Error> + 'a;
 
 /// The outcome of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +54,8 @@ pub enum Outcome {
         hash: [u8; 32],
         /// Its state.
         stamp: Stamp,
-        /// Why, in words for the user.
-        words: String,
+        /// Why.
+        error: Error,
     },
     /// It was not read.
     Skipped(SkipReason),
@@ -80,7 +81,7 @@ pub fn prepare(
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
     match reader(bytes, &name) {
         Ok(text) => read_text(text, hash, stamp, size),
-        Err(words) => Outcome::Failed { hash, stamp, words },
+        Err(error) => Outcome::Failed { hash, stamp, error },
     }
 }
 

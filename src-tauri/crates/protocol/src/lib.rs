@@ -55,7 +55,7 @@ pub use model::{
 };
 pub use notice::{Argument, Arguments, Notice, NoticeCode};
 pub use options::{KvBits, Sampling, SamplingOption, Thinking, SAMPLING_OPTIONS};
-pub use passage_source::{PassageRequest, PassageSource};
+pub use passage_source::{PassageRequest, PassageSource, ReadDocuments, ReadingCost, ReadingRequest};
 pub use passages::{Coverage, QuotedPassage};
 pub use reason::Reason;
 pub use request::{AnswerPrefix, Priority, RawPrompt, Request};

@@ -70,6 +70,8 @@ reasons! {
     RepositoryRefused => BadRequest,
     /// The folder `path` holds no model.
     NoModelFolder => BadRequest,
+    /// The folder `path` cannot be listed.
+    FolderUnreadable => BadRequest,
     /// The folder `path` cannot be imported.
     NotImportable => BadRequest,
     /// The model `reference` cannot be removed.

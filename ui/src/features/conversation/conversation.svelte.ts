@@ -27,6 +27,7 @@ import { SerializedWrites } from './serializedWrites';
 import { RevisionTracker } from './revisionTracker';
 import type { LocalPrefs } from '../../shared/localPrefs';
 import { Compaction } from './compaction.svelte';
+import { ReadEverything } from './readEverything.svelte';
 import { SideBySide } from './sideBySide.svelte';
 import { Temporary } from './temporary.svelte';
 import { attempt, type Reporter } from '../../design/toasts.svelte';
@@ -53,6 +54,8 @@ export class Conversation {
   readonly compaction: Compaction;
   /** The temporary chat. */
   readonly temporary: Temporary;
+  /** Reading all documents for a question. */
+  readonly everything: ReadEverything;
   /** Two answers to one question, side by side. */
   readonly two: SideBySide;
   /** Loads the rest of a long chat after its end is shown. */
@@ -87,6 +90,7 @@ export class Conversation {
     this.branches = new Branches(platform, toasts, undo, this);
     this.compaction = new Compaction(platform, toasts, this);
     this.temporary = new Temporary(platform, toasts, this);
+    this.everything = new ReadEverything(platform, toasts, this);
     this.two = new SideBySide(this);
     this.live = new LiveAnswers(platform, requestFrame, (answer, outcome) => this.#ended(answer, outcome));
     this.pager = new HistoryPager(platform, toasts, requestFrame, this);
@@ -129,9 +133,7 @@ export class Conversation {
     this.flushDraft();
     this.project = project;
     this.#opening += 1;
-    this.id = null;
-    this.messages = [];
-    this.settings = this.#defaults;
+    [this.id, this.messages, this.settings] = [null, [], this.#defaults];
     this.draft = this.#drafts.open(null, this.localPrefs.newDraft);
     this.localPrefs.openChat = '';
     this.#leave();
@@ -153,8 +155,7 @@ export class Conversation {
     this.pager.leave();
     this.branches.editing = null;
     this.two.leave();
-    this.compaction.full = null;
-    this.compaction.use = null;
+    [this.compaction.full, this.compaction.use] = [null, null];
   }
 
   /** Shows this chat instead of the open one. */
@@ -219,7 +220,8 @@ export class Conversation {
   /** Sends a question with the draft's attachments, as soon as they are read. On failure both return to the draft. */
   async send(text: string): Promise<void> {
     const draft = this.draft;
-    if ((text.trim() === '' && draft.items.length === 0) || this.sending || this.running) return;
+    const busy = this.sending || this.running !== null || this.everything.of(this.id) !== null;
+    if (busy || (text.trim() === '' && draft.items.length === 0)) return;
     this.sending = true;
     this.#cancelSend = false;
     let { settings } = this;
@@ -272,7 +274,7 @@ export class Conversation {
     await this.temporary.settled();
     const turn = two
       ? await this.platform.sendToTwo(chat, content, position, two)
-      : await this.platform.send(chat, content, position);
+      : await this.everything.send(chat, content, position);
     const [answer, beside] = 'answers' in turn ? turn.answers : [turn.answer];
     this.follow(answer);
     // From its first question on a chat keeps its model.
@@ -373,9 +375,7 @@ export class Conversation {
   }
 
   /** Does not send the question that waits for its images; it stays in the draft. */
-  cancelSend(): void {
-    this.#cancelSend = true;
-  }
+  readonly cancelSend = (): void => void (this.#cancelSend = true);
 
   /** Ends this answer, or all of the chat. */
   async stop(message: string | null = null): Promise<void> {

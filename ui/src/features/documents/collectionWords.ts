@@ -5,6 +5,7 @@ import type { CollectionSource } from '../../bindings/CollectionSource';
 import type { CollectionView } from '../../bindings/CollectionView';
 import { ago } from '../../format/quantities';
 import { locale, t } from '../../locales';
+import { errorText, errorWords } from '../../locales/host';
 
 /** The place of a collection on this computer: its folder, or the first of its files. */
 export function pathOf(source: CollectionSource): string {
@@ -34,12 +35,24 @@ export function activityText({ activity, waiting, synced_at }: CollectionView, n
     case 'paused':
       return [t('documents.paused'), ...(waiting > 0 ? [t('documents.waiting', { count: waiting })] : [])].join(' · ');
     case 'failed':
-      return t('documents.failed', { reason: activity.reason });
+      return errorText(activity.error);
     case 'idle': {
       const state = waiting > 0 ? t('documents.waiting', { count: waiting }) : t('documents.idle');
       return synced_at === null ? state : `${state} · ${t('documents.checked', { when: ago(synced_at, now) })}`;
     }
   }
+}
+
+/** That changes are not noticed by themselves, and why; empty if they are. */
+export function unwatchedText({ unwatched }: CollectionView): string {
+  if (unwatched === null) return '';
+  const why =
+    unwatched.kind === 'not_possible'
+      ? t('documents.unwatched.not_possible')
+      : unwatched.kind === 'watch_limit'
+        ? t('documents.unwatched.watch_limit', { setting: unwatched.setting })
+        : t('documents.unwatched.too_many_folders', { most: unwatched.most });
+  return `${t('documents.unwatched')} ${why}`;
 }
 
 /** The part that is read of what is being read, from 0 to 1; `null` if nothing is, or nobody knows. */
@@ -80,7 +93,8 @@ export function outcomeText({ state }: CollectionFile): string {
     case 'read':
       return t('documents.passages', { count: state.passages });
     case 'failed':
-      return state.reason;
+      // The rest of the sentence is for a file that is attached.
+      return errorWords(state.error).title;
     case 'left_out':
       return state.reason === null ? t('documents.fileLeftOut') : t(`documents.reason.${state.reason}`);
   }

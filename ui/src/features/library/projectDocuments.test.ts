@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { addCollections } from '../../host/fake/documentExamples';
+import { chooseLanguage } from '../../locales/languages.svelte';
 import { all, click, host, open, pass, the, useWindow, write } from '../../testing/window';
 
 useWindow();
@@ -71,7 +72,7 @@ describe('collections in every state', () => {
       'Reading 12 of 340',
       'Paused · 60 files waiting',
     ]);
-    expect(words[3]).toContain('/media/ada/Backup/Notes is not there');
+    expect(words[3]).toContain('Folder not found.');
     expect(at(0, 'collection-amounts').textContent).toBe('38 files read · 212 passages · 2 files can’t be read');
     expect(at(0, 'collection-left-out').textContent).toBe('Left out: hidden 12, no permission 2, too large 1');
     expect(document.querySelector('[role=progressbar]')?.getAttribute('aria-valuenow')).toBe('4');
@@ -93,13 +94,26 @@ describe('collections in every state', () => {
     at(0, 'collection-files-toggle').click();
     await pass(10);
     expect(all('collection-file').map((row) => row.textContent?.replace(/\s+/g, ' ').trim())).toEqual([
-      'harbour/berths.pdf The file is encrypted. Save a copy without a password.',
-      'harbour/chart.dwg This kind of file cannot be read.',
+      'harbour/berths.pdf File is protected',
+      'harbour/chart.dwg File type not supported',
       'harbour/film.mov too large',
       'harbour/keys.txt no permission',
     ]);
     await click('files-filter-all');
     expect(all('collection-file').length).toBeGreaterThan(20);
+  });
+
+  it('say in the language of the window why one is not watched, or cannot be read', async () => {
+    const unwatched = all('collection-unwatched').map(({ textContent }) => textContent?.trim());
+    expect(unwatched).toEqual([
+      'Changes are found when Ponder starts, or when you check. The system watches no more folders (fs.inotify.max_user_watches).',
+    ]);
+    const state = () => all('collection-state').at(-1)?.textContent?.trim();
+    expect(state()).toBe('Folder not found. Connect its disk, or remove the folder from the list.');
+    await chooseLanguage(['de']);
+    await pass(50);
+    expect(state()).toContain('Ordner');
+    await chooseLanguage(['en']);
   });
 
   it('draw a few of ten thousand files', async () => {
@@ -108,7 +122,7 @@ describe('collections in every state', () => {
     first.files = Array.from({ length: 10_000 }, (_, at) => ({
       path: `file ${at}`,
       bytes: 1,
-      state: { kind: 'failed' as const, reason: 'This kind of file cannot be read.' },
+      state: { kind: 'failed' as const, error: { code: 'file_broken' as const, message: 'this file cannot be read' } },
     }));
     at(0, 'collection-files-toggle').click();
     await pass(50);
@@ -163,7 +177,7 @@ describe('collections in every state', () => {
     const asked = vi.spyOn(host, 'showPage');
     await click('find-embeddings-multilingual');
     expect(asked).toHaveBeenCalledWith('discover', 'multilingual');
-    host.embeddings = { model: 'sentence-transformers/all-MiniLM-L6-v2', done: 120, of: 648, problem: null };
+    host.embeddings = { model: 'sentence-transformers/all-MiniLM-L6-v2', searched: null, done: 120, of: 648, problem: null };
     await host.renameCollection('backup', 'Backup 2');
     await pass(500);
     expect(textOf('meaning')).toBe('Search by meaning with all-MiniLM-L6-v2: 120 of 648 passages ready');

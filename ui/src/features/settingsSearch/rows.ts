@@ -92,6 +92,7 @@ const LIST = {
 
   loadedModels: { page: 'models', labelKey: 'engine.loaded' },
   unload: { page: 'models', labelKey: 'engine.unload', aboutKey: 'engine.unloadAbout', setting },
+  embeddingModel: { page: 'models', labelKey: 'settings.embedding', aboutKey: 'settings.embedding.about', setting },
   folders: { page: 'models', labelKey: 'settings.folders', aboutKey: 'settings.folders.about', setting },
   token: { page: 'models', labelKey: 'network.token', setting },
   threads: {

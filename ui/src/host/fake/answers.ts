@@ -8,17 +8,24 @@ import type { Content } from '../../bindings/Content';
 import type { Notice } from '../../bindings/Notice';
 import type { Part } from '../../bindings/Part';
 import type { Position } from '../../bindings/Position';
+import type { ReadingCost } from '../../bindings/ReadingCost';
 import type { StoredMessage } from '../../bindings/StoredMessage';
 import type { Turn } from '../../bindings/Turn';
 import { appendContent, attachmentsOf, textOf } from '../../shared/messageParts';
 import type { Platform } from '../types';
+import type { documentControls } from './documents';
+import type { libraryControls } from './library';
 import { checkSettings } from './settings';
 import { pause, refusal } from './shared';
 import { addMessage, changed, chatOf, contextOf, isRunning, messageOf, questionOf, refuse, replace, shown, type RunningAnswer, type Store } from './store';
 import { pieces, restOf, scriptFor } from './text';
 import { busy, endedEarly, notFound, settingsOf, viewOf, type Chat } from './tree';
 
-export function answers(host: Store) {
+/** The state that answers need beside that of every part. */
+type Asked = Pick<ReturnType<typeof documentControls>, 'keptCollections' | 'readingSeconds'> &
+  Pick<ReturnType<typeof libraryControls>, 'keptProjects'>;
+
+export function answers(host: Store & Asked) {
   const startRunning = (answer: StoredMessage, first: AnswerBody[]): RunningAnswer => {
     const run: RunningAnswer = { events: first.map((body, index) => ({ message: answer.id, seq: index + 1, body })), listeners: [], stop: false, answerNow: false };
     host.running.set(answer.id, run);
@@ -53,9 +60,51 @@ export function answers(host: Store) {
     return { question, answer, revision_before, revision: chat.summary.revision };
   };
 
+  /** The chats whose documents are being read; true for one that is to stop. */
+  const reading = new Map<string, boolean>();
+  const costOf = (collections: readonly string[]): ReadingCost => {
+    const asked = host.keptCollections.filter(({ view }) => collections.includes(view.id));
+    if (collections.length === 0) throw notFound('documents');
+    const passages = asked.reduce((sum, { view }) => sum + view.passages, 0);
+    const parts = Math.ceil(passages / 16);
+    return { passages, parts, tokens: passages * 218, note_tokens: parts * 400, seconds: host.readingSeconds };
+  };
+
   return {
     async send(id, content, position) {
       return send(id, content, position);
+    },
+    async readingCost(id, project, settings) {
+      const asked = id === null ? settings.collections : settingsOf(chatOf(host, id)).collections;
+      const inProject = id === null ? project : chatOf(host, id).summary.project;
+      const ofProject = host.keptProjects.find((other) => other.id === inProject)?.collections ?? [];
+      return costOf([...ofProject, ...asked]);
+    },
+    async sendAfterReading(id, content, position, onProgress) {
+      const chat = chatOf(host, id);
+      if (textOf(content).trim() === '') throw refusal('bad_request', 'An empty question is not sent.', {}, 'empty_message');
+      if (isRunning(host, chat) || reading.has(id)) throw busy();
+      const ofProject = host.keptProjects.find((other) => other.id === chat.summary.project)?.collections ?? [];
+      const { parts, passages } = costOf([...ofProject, ...settingsOf(chat).collections]);
+      reading.set(id, false);
+      try {
+        for (let done = 0; done < parts; done++) {
+          onProgress({ done, total: parts, message: `part ${done + 1} of ${parts}`, asks: false });
+          await pause(10 * host.pace);
+          if (reading.get(id)) throw refusal('stopped', 'Reading the documents was stopped.');
+        }
+      } finally {
+        reading.delete(id);
+      }
+      const files = host.keptCollections.reduce((sum, { view }) => sum + view.read, 0);
+      const coverage = { passages, of_passages: passages, files, of_files: files, unread: 0 };
+      const notes: Content = { kind: 'file', attachment: 'notes', media_type: 'text/plain', name: 'Notes on all documents.txt', bytes: 900 };
+      const turn = send(id, [notes, ...content], position);
+      turn.question.parts.unshift({ kind: 'passages', passages: [], coverage, started_at: Date.now(), ended_at: Date.now() });
+      return turn;
+    },
+    async stopReading(id) {
+      if (reading.has(id)) reading.set(id, true);
     },
     async sendToTwo(id, content, position, settings) {
       settings.forEach(checkSettings);

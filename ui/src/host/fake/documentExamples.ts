@@ -52,8 +52,8 @@ export function addCollections(host: FakeHost): string[] {
     left_out: [{ reason: 'hidden' as const, count: 12 }, { reason: 'too_large' as const, count: 1 }, { reason: 'unreadable' as const, count: 2 }],
   };
   const files: CollectionFile[] = [
-    { path: 'harbour/berths.pdf', bytes: 90_000, state: { kind: 'failed', reason: 'The file is encrypted. Save a copy without a password.' } },
-    { path: 'harbour/chart.dwg', bytes: 4_000_000, state: { kind: 'failed', reason: 'This kind of file cannot be read.' } },
+    { path: 'harbour/berths.pdf', bytes: 90_000, state: { kind: 'failed', error: { code: 'file_broken', reason: 'file_protected', arguments: { kind: 'PDF' }, message: 'this PDF file is protected; save it without protection' } } },
+    { path: 'harbour/chart.dwg', bytes: 4_000_000, state: { kind: 'failed', error: { code: 'file_broken', reason: 'file_kind', arguments: { kind: 'this kind of file' }, message: 'this kind of file cannot be read' } } },
     { path: 'harbour/film.mov', bytes: 900_000_000, state: { kind: 'left_out', reason: 'too_large' } },
     { path: 'harbour/keys.txt', bytes: 200, state: { kind: 'left_out', reason: 'unreadable' } },
     read('harbour/tides.md', 4),
@@ -62,12 +62,16 @@ export function addCollections(host: FakeHost): string[] {
   const thesis = {
     ...emptyCollection('thesis', 'Thesis sources', folder('Thesis sources')),
     read: 12, waiting: 328, passages: 96, activity: { kind: 'reading' as const, done: 12, of: 340 },
+    unwatched: { kind: 'watch_limit' as const, setting: 'fs.inotify.max_user_watches' },
   };
   const paused = { ...emptyCollection('letters', 'Letters 1990 to 2010', folder('Letters')), read: 40, waiting: 60, passages: 310, synced_at, activity: { kind: 'paused' as const } };
   const gone = {
     ...emptyCollection('backup', 'Backup', { kind: 'folder', path: '/media/ada/Backup/Notes' }),
     read: 9, passages: 30, synced_at: synced_at - 9 * 86_400_000,
-    activity: { kind: 'failed' as const, reason: '/media/ada/Backup/Notes is not there, or is no folder. Attach its disk, or choose another folder' },
+    activity: {
+      kind: 'failed' as const,
+      error: { code: 'not_found' as const, reason: 'folder_gone' as const, arguments: { path: '/media/ada/Backup/Notes' }, message: '/media/ada/Backup/Notes is not there' },
+    },
   };
   host.keptCollections.push(
     { view: harbour, files, texts: new Map([['harbour/tides.md', TIDES]]) },
@@ -102,5 +106,5 @@ export async function fillDocuments(host: FakeHost, asked: URLSearchParams): Pro
   const { id } = await host.createProject('Sailing');
   await host.setProjectCollections(id, [first, second]);
   addCitingChat(host, first, id);
-  if (asked.get('embeddings') === 'part') host.embeddings = { model: 'sentence-transformers/all-MiniLM-L6-v2', done: 120, of: 648, problem: null };
+  if (asked.get('embeddings') === 'part') host.embeddings = { model: 'intfloat/multilingual-e5-small', searched: 'sentence-transformers/all-MiniLM-L6-v2', done: 120, of: 648, problem: null };
 }

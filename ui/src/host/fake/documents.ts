@@ -24,13 +24,15 @@ export interface FakeCollection {
 /** A collection of this source, of which nothing was read. */
 export function emptyCollection(id: string, name: string, source: CollectionSource): CollectionView {
   return {
-    id, name, source, read: 0, waiting: 0, failed: 0, skipped: 0, passages: 0, text_bytes: 0, left_out: [], synced_at: null, activity: { kind: 'idle' },
+    id, name, source, read: 0, waiting: 0, failed: 0, skipped: 0, passages: 0, text_bytes: 0, left_out: [], synced_at: null, activity: { kind: 'idle' }, unwatched: null,
   };
 }
 
 export const documentControls = () => ({
   keptCollections: [] as FakeCollection[],
-  embeddings: { model: null, done: 0, of: 0, problem: null } as EmbeddingProgress,
+  embeddings: { model: null, searched: null, done: 0, of: 0, problem: null } as EmbeddingProgress,
+  /** The estimated time of reading all documents, in seconds; `null` for a model that was not measured. */
+  readingSeconds: 310 as number | null,
   /** The number of files in a folder that a person chooses. */
   filesOfFolder: 12,
   /** The calls of `citations`, by their messages. */

@@ -1,4 +1,7 @@
-/** Calls of tools for a browser during development: in every state, and `?waiting=N` of them before a person. */
+/**
+ * Calls of tools for a browser during development: in every state, and `?waiting=N` of them before a person, or with
+ * `?reading` one that reads all documents.
+ */
 
 import type { CallState } from '../../bindings/CallState';
 import type { ConsentReason } from '../../bindings/ConsentReason';
@@ -20,6 +23,20 @@ Returns the number of bytes. If the file is larger than a megabyte, only its fir
 Never call this tool with a path that was not named by the person.`;
 
 const ARGUMENTS = { path: 'tea.md', text: '# Tea\n\nGreen, black and white.', mode: 420, append: false, encoding: 'utf-8', tags: ['tea', 'notes'] };
+
+/** A call that reads all documents. */
+const READ_ALL: Partial<WaitingCall> = {
+  tool: { server: 'ponder', tool: 'read_all' },
+  server_name: 'Ponder',
+  server_command: '',
+  title: 'Read all documents',
+  description: 'Reads every document of this chat and returns notes about a question.',
+  parameters: { type: 'object', properties: { question: { type: 'string' } }, required: ['question'] },
+  arguments: { question: 'How many harbors are there?' },
+  arguments_text: '{\n  "question": "How many harbors are there?"\n}',
+  effects: { read_only: true, destructive: false, open_world: false },
+  reading: { passages: 212, parts: 14, tokens: 46_218, note_tokens: 5_600, seconds: 310 },
+};
 
 /** A call that waits for this reason. */
 function waitingCall(reason: ConsentReason, place: number): WaitingCall {
@@ -52,6 +69,7 @@ function waitingCall(reason: ConsentReason, place: number): WaitingCall {
     arguments_text: JSON.stringify(ARGUMENTS, null, 2),
     effects: { read_only: false, destructive: true, open_world: reason === 'untrusted_result' },
     reason,
+    reading: null,
     can_keep: true,
   };
 }
@@ -72,4 +90,5 @@ export function fillToolCalls(host: FakeHost, asked: URLSearchParams): void {
   }
   const count = Number(asked.get('waiting') ?? 0);
   host.setWaiting(Array.from({ length: count }, (_, place) => waitingCall(REASONS[place % REASONS.length] ?? 'new', place)));
+  if (asked.has('reading')) host.setWaiting([{ ...waitingCall('new', 0), ...READ_ALL }]);
 }

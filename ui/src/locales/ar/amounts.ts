@@ -21,6 +21,8 @@ export const amounts = translation({
   'time.milliseconds': '{value} م.ث',
   'time.seconds': '{value} ث',
   'time.minutesSeconds': '{minutes} د {seconds} ث',
+  'time.minutes': '{minutes} د',
+  'time.hoursMinutes': '{hours} س {minutes} د',
   'time.justNow': 'الآن',
   'time.left.moment': 'بقيت بضع ثوانٍ',
   'time.left.seconds': 'بقي {seconds} ث',

@@ -89,6 +89,8 @@ export const errors = translation({
   'reason.repository_refused': 'يحتوي على ملفات لا يحتاجها أي نموذج. لم يُحفظ شيء.',
   'reason.no_model_folder.title': 'لا نموذج في هذا المجلد',
   'reason.no_model_folder': 'لا يحتوي {path} على نموذج. اختر مجلدًا آخر.',
+  'reason.folder_unreadable.title': 'تعذرت قراءة هذا المجلد',
+  'reason.folder_unreadable': 'تحقق من أذوناته، ثم حاول مجددًا.',
   'reason.not_importable.title': 'تعذّر استيراد هذا المجلد',
   'reason.not_importable': 'لا يحتوي على نموذج كامل. لم يُنسخ شيء.',
   'reason.not_removable.title': 'تعذّرت إزالة {reference}',

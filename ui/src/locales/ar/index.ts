@@ -23,6 +23,7 @@ import { models } from './models';
 import { network } from './network';
 import { notes } from './notes';
 import { preview } from './preview';
+import { reading } from './reading';
 import { server } from './server';
 import { settings } from './settings';
 import { sidebar } from './sidebar';
@@ -58,6 +59,7 @@ export const ar = translation({
   ...network,
   ...notes,
   ...preview,
+  ...reading,
   ...server,
   ...settings,
   ...sidebar,

@@ -34,6 +34,11 @@ export const settings = translation({
   'settings.chats.titles': 'تسمية المحادثات تلقائيًا',
   'settings.chats.titlesAbout': 'يستخدم النموذج المحلي المحمّل بعد الرد الأول. عند الإيقاف: رسالتك الأولى هي الاسم.',
 
+  'settings.embedding': 'نموذج التضمين',
+  'settings.embedding.about': 'يجد المقاطع بالمعنى. عند اختيار نموذج آخر تُجهَّز كل المقاطع في الخلفية.',
+  'settings.embedding.automatic': 'تلقائي (الأصغر)',
+  'settings.embedding.chosen': 'نموذج التضمين: {name}',
+
   'settings.folders': 'مجلدات النماذج',
   'settings.folders.about': 'يبحث Ponder عن النماذج هنا ولا يغيّر مجلداتك أبدًا.',
 

@@ -21,6 +21,8 @@ export const amounts = translation({
   'time.milliseconds': '{value} ms',
   'time.seconds': '{value} s',
   'time.minutesSeconds': '{minutes} min {seconds} s',
+  'time.minutes': '{minutes} min',
+  'time.hoursMinutes': '{hours} h {minutes} min',
   'time.justNow': 'gerade eben',
   'time.left.moment': 'noch ein paar Sekunden',
   'time.left.seconds': 'noch {seconds} s',

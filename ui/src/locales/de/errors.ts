@@ -89,6 +89,8 @@ export const errors = translation({
   'reason.repository_refused': 'Es enthält Dateien, die kein Modell braucht. Nichts wurde gesichert.',
   'reason.no_model_folder.title': 'Kein Modell in diesem Ordner',
   'reason.no_model_folder': '{path} enthält kein Modell. Einen anderen Ordner wählen.',
+  'reason.folder_unreadable.title': 'Dieser Ordner kann nicht gelesen werden',
+  'reason.folder_unreadable': 'Seine Zugriffsrechte prüfen, dann noch einmal versuchen.',
   'reason.not_importable.title': 'Ordner nicht importiert',
   'reason.not_importable': 'Er enthält kein vollständiges Modell. Nichts wurde kopiert.',
   'reason.not_removable.title': '{reference} nicht entfernt',

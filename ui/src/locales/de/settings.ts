@@ -34,6 +34,11 @@ export const settings = translation({
   'settings.chats.titles': 'Chats automatisch benennen',
   'settings.chats.titlesAbout': 'Nutzt nach der ersten Antwort das geladene lokale Modell. Aus: Die erste Nachricht ist der Name.',
 
+  'settings.embedding': 'Embedding-Modell',
+  'settings.embedding.about': 'Findet Passagen nach Bedeutung. Ein anderes Modell bereitet alle Passagen im Hintergrund vor.',
+  'settings.embedding.automatic': 'Automatisch (kleinstes)',
+  'settings.embedding.chosen': 'Embedding-Modell: {name}',
+
   'settings.folders': 'Modellordner',
   'settings.folders.about': 'Hier sucht Ponder nach Modellen. Eigene Ordner werden nie verändert.',
 

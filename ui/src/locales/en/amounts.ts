@@ -19,6 +19,8 @@ export const amounts = {
   'time.milliseconds': '{value} ms',
   'time.seconds': '{value} s',
   'time.minutesSeconds': '{minutes} min {seconds} s',
+  'time.minutes': '{minutes} min',
+  'time.hoursMinutes': '{hours} h {minutes} min',
   'time.justNow': 'just now',
   'time.left.moment': 'a few seconds left',
   'time.left.seconds': '{seconds} s left',

@@ -87,6 +87,8 @@ export const errors = {
   'reason.repository_refused': 'It contains files that no model needs. Nothing was saved.',
   'reason.no_model_folder.title': 'No model in this folder',
   'reason.no_model_folder': '{path} has no model in it. Choose another folder.',
+  'reason.folder_unreadable.title': 'Couldn’t read this folder',
+  'reason.folder_unreadable': 'Check its permissions, then try again.',
   'reason.not_importable.title': 'Couldn’t import this folder',
   'reason.not_importable': 'It doesn’t hold a complete model. Nothing was copied.',
   'reason.not_removable.title': 'Couldn’t remove {reference}',

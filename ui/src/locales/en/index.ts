@@ -23,6 +23,7 @@ import { models } from './models';
 import { network } from './network';
 import { notes } from './notes';
 import { preview } from './preview';
+import { reading } from './reading';
 import { server } from './server';
 import { settings } from './settings';
 import { sidebar } from './sidebar';
@@ -57,6 +58,7 @@ export const en = {
   ...network,
   ...notes,
   ...preview,
+  ...reading,
   ...server,
   ...settings,
   ...sidebar,

@@ -32,6 +32,11 @@ export const settings = {
   'settings.chats.titles': 'Name chats automatically',
   'settings.chats.titlesAbout': 'Uses the loaded local model after the first response. Off: your first message is the name.',
 
+  'settings.embedding': 'Embedding model',
+  'settings.embedding.about': 'Finds passages by meaning. Another model prepares all passages in the background.',
+  'settings.embedding.automatic': 'Automatic (smallest)',
+  'settings.embedding.chosen': 'Embedding model: {name}',
+
   'settings.folders': 'Model folders',
   'settings.folders.about': 'Ponder looks for models here and never changes your own folders.',
 

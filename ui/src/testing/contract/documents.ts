@@ -62,4 +62,19 @@ export const documentCases: readonly Case[] = [
       await host.deleteChat(summary.id);
     },
   },
+  {
+    name: 'a chat without documents has none to be read, and nothing is stored',
+    async run(host) {
+      const { summary } = await host.createChat(plain);
+      await refused('not_found', () => host.readingCost(summary.id, null, plain));
+      await refused('not_found', () => host.readingCost(null, null, plain));
+      const content = words(SHORT);
+      await refused('not_found', () => host.sendAfterReading(summary.id, content, 'end', () => {}));
+      await refused('bad_request', () => host.sendAfterReading(summary.id, words(' '), 'end', () => {}));
+      await refused('not_found', () => host.sendAfterReading(MISSING, content, 'end', () => {}));
+      await host.stopReading(summary.id);
+      same((await host.chat(summary.id)).messages, [], 'its messages');
+      await host.deleteChat(summary.id);
+    },
+  },
 ];

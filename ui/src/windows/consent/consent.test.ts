@@ -41,6 +41,7 @@ const WRITE: WaitingCall = {
   arguments_text: '',
   effects: { read_only: false, destructive: true, open_world: false },
   reason: 'new',
+  reading: null,
   can_keep: true,
 };
 
@@ -112,6 +113,28 @@ describe('a call that waits', () => {
   ] as const)('says why it asks: %s', async (reason, words) => {
     await openCalls({ reason });
     expect(the('call-reason').textContent).toContain(words);
+  });
+
+  it('says what reading all documents costs, before it is allowed', async () => {
+    const reading = { passages: 212, parts: 14, tokens: 46_218, note_tokens: 5_600, seconds: 310 };
+    await openCalls({ reading });
+    expect(the('call-reading').textContent).toContain('Reads 212 passages in 14 parts, about 46,000 tokens');
+    expect(the('call-reading').textContent).toContain('Estimated time: 5 min');
+  });
+
+  it.each([
+    [12, 'Estimated time: 15 s'],
+    [5_000, 'Estimated time: 1 h 23 min'],
+    [null, null],
+  ])('estimates a time of %s seconds only if the model was measured', async (seconds, words) => {
+    await openCalls({ reading: { passages: 1, parts: 1, tokens: 87, note_tokens: 400, seconds } });
+    const shown = the('call-reading').textContent ?? '';
+    expect(shown).toContain('Reads 1 passage in 1 part, about 87 tokens');
+    expect(shown.includes('Estimated time')).toBe(words !== null);
+    if (words !== null) expect(shown).toContain(words);
+    host.setWaiting([]);
+    await pass(10);
+    expect(all('call-reading')).toEqual([]);
   });
 
   it('is shown beside the description that was allowed, and folds a long one', async () => {

@@ -1,5 +1,6 @@
 //! Collections with the states of their files.
 
+use protocol::Error;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -18,6 +19,9 @@ pub struct CollectionsView {
 pub struct EmbeddingProgress {
     /// The reference of the embedding model; none if there is none on this computer: words alone are searched then.
     pub model: Option<String>,
+    /// The reference of the model whose embeddings are searched: an earlier one until this one has as many; none while
+    /// words alone are searched.
+    pub searched: Option<String>,
     /// Passages with an embedding of this model.
     #[ts(type = "number")]
     pub done: u64,
@@ -62,6 +66,8 @@ pub struct CollectionView {
     pub synced_at: Option<i64>,
     /// The work on it.
     pub activity: CollectionActivity,
+    /// Why its changes are not noticed by themselves; none if they are, or if nobody follows it.
+    pub unwatched: Option<Unwatched>,
 }
 
 /// The place of the files of a collection.
@@ -104,9 +110,29 @@ pub enum CollectionActivity {
     Paused,
     /// Its folder is not there, or cannot be looked through. What was read of it is still found.
     Failed {
-        /// Why, in words for the user.
-        reason: String,
+        /// Why.
+        error: Error,
     },
+}
+
+/// Why changes of a collection are not noticed by themselves. They are found when Ponder starts, and when the person
+/// looks for them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Unwatched {
+    /// It has more folders than are watched.
+    TooManyFolders {
+        /// The most that are.
+        #[ts(type = "number")]
+        most: u64,
+    },
+    /// The system lets this user watch no more.
+    WatchLimit {
+        /// The system's setting.
+        setting: String,
+    },
+    /// The system does not watch it for another reason.
+    NotPossible,
 }
 
 /// Files and folders that a collection leaves out for the same reason.
@@ -198,8 +224,8 @@ pub enum CollectionFileState {
     },
     /// It cannot be read.
     Failed {
-        /// Why, in words for the user.
-        reason: String,
+        /// Why.
+        error: Error,
     },
     /// It was left out.
     LeftOut {

@@ -6,5 +6,5 @@ mod collections;
 pub use citations::{CheckedCitation, CheckedCitations, CitationVerdict, PassageText};
 pub use collections::{
     CollectionActivity, CollectionFile, CollectionFileState, CollectionSource, CollectionView, CollectionsView,
-    EmbeddingProgress, LeftOut, SkipReason,
+    EmbeddingProgress, LeftOut, SkipReason, Unwatched,
 };

@@ -1,6 +1,6 @@
 //! Calls of tools as the history stores them, and those that wait for a person's consent.
 
-use protocol::{CallEnd, CallProgress, ToolRef};
+use protocol::{CallEnd, CallProgress, ReadingCost, ToolRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ts_rs::TS;
@@ -186,6 +186,8 @@ pub struct WaitingCall {
     pub effects: CallEffects,
     /// Why the person is asked.
     pub reason: ConsentReason,
+    /// The cost of a call that reads all documents; none for any other, or if it is not known.
+    pub reading: Option<ReadingCost>,
     /// False if *always* cannot be kept: there is no keychain.
     pub can_keep: bool,
 }

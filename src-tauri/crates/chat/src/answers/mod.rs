@@ -4,6 +4,7 @@ mod continuation;
 mod fallback_title;
 mod generated_title;
 mod question;
+mod reading;
 mod tool_calls;
 mod tool_results;
 mod two_answers;
@@ -24,7 +25,7 @@ use crate::error::Error;
 use crate::live::answer::LiveAnswer;
 use crate::request::ahead::prefetch_next;
 use crate::request::build::RequestTemplate;
-use crate::request::fit::{build_fitting, check_vision, FittingRequest};
+use crate::request::fit::{build_fitting, check_vision, position_parent, FittingRequest};
 
 /// Questions and their answers.
 #[derive(Clone)]
@@ -45,6 +46,11 @@ impl Answers {
     /// and answer are no longer in the chat.
     pub async fn send(&self, chat: &str, content: &[Content], position: &Position) -> Result<Turn> {
         question::check(content)?;
+        self.ask(chat, content, position).await
+    }
+
+    /// Asks a question that may have passages with it.
+    async fn ask(&self, chat: &str, content: &[Content], position: &Position) -> Result<Turn> {
         let (view, head) = self.core.history.chat_head(chat).await?;
         let prepared = self.prepare_question(chat, head.as_deref(), position, content, view.settings);
         let (answer, template, fitting) = prepared.await?;
@@ -124,6 +130,14 @@ impl Answers {
         check_vision(&self.core, &template, content).await?;
         let fitting = build_fitting(&self.core, &template, head, position, content).await?;
         Ok((answer, template, fitting))
+    }
+
+    /// The messages before a question at this position.
+    async fn branch_at(&self, head: Option<&str>, position: &Position) -> Result<Vec<StoredMessage>> {
+        match position_parent(head, position) {
+            Some(parent) => Ok(self.core.history.branch(parent).await?),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The answer that is stored as begun with these settings, and what it is asked with.

@@ -73,6 +73,21 @@ impl Files {
     }
 }
 
+/// Keeps a text as a file of this name.
+///
+/// # Errors
+/// Those of the history file.
+pub(crate) async fn text_file(history: &History, text: String, name: &str) -> Result<Content> {
+    let (bytes, excerpt) = (text.len() as u64, documents::whole(&text));
+    Ok(Content::File {
+        attachment: history.add_text(text).await?,
+        media_type: "text/plain".to_owned(),
+        name: name.to_owned(),
+        bytes,
+        excerpt: Some(excerpt),
+    })
+}
+
 /// Tokens that this would take in a question to a model, without its images.
 pub(crate) async fn content_tokens(core: &Core, model: &ModelSource, content: Vec<Content>) -> Result<TokenCount> {
     let ask = |content: Vec<Content>| {

@@ -34,11 +34,7 @@ pub(crate) async fn build_fitting(
     position: &Position,
     content: &[Content],
 ) -> Result<FittingRequest> {
-    let parent = match position {
-        Position::End => head,
-        Position::Beginning => None,
-        Position::After(message) => Some(message.as_str()),
-    };
+    let parent = position_parent(head, position);
     let branch = match parent {
         Some(parent) => core.history.branch(parent).await?,
         None => Vec::new(),
@@ -71,6 +67,15 @@ pub(crate) async fn build_fitting(
         }
         // The engine says in its own words what is wrong with the request.
         _ => Ok(fitting),
+    }
+}
+
+/// The message that a question at this position comes after, if the chat shows the branch that ends with `head`.
+pub(crate) fn position_parent<'a>(head: Option<&'a str>, position: &'a Position) -> Option<&'a str> {
+    match position {
+        Position::End => head,
+        Position::Beginning => None,
+        Position::After(message) => Some(message.as_str()),
     }
 }
 

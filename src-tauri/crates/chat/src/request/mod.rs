@@ -7,6 +7,7 @@ mod conversation;
 pub(crate) mod fit;
 pub(crate) mod passages;
 pub(crate) mod personal;
+pub(crate) mod reading;
 mod results;
 pub(crate) mod tools;
 

@@ -72,7 +72,7 @@ pub(crate) fn given(branch: &[StoredMessage]) -> Vec<QuotedPassage> {
 }
 
 /// The words of a question.
-fn words(content: &[Content]) -> String {
+pub(crate) fn words(content: &[Content]) -> String {
     let texts = content.iter().filter_map(|part| match part {
         Content::Text { text } => Some(text.as_str()),
         _ => None,

@@ -7,7 +7,8 @@ use chat::Chat;
 use futures::future::BoxFuture;
 use protocol::fake::FakeJob;
 use protocol::{
-    Content, Coverage, Error, ErrorCode, FinishReason, PassageRequest, PassageSource, QuotedPassage, Result,
+    CallProgress, Content, Coverage, Done, EndedBy, EngineEvent, Error, ErrorCode, FinishReason, PassageRequest,
+    PassageSource, QuotedPassage, ReadDocuments, ReadingCost, ReadingRequest, Result, TellProgress, Timing, Usage,
     DOCUMENT_TOOLS,
 };
 
@@ -18,6 +19,9 @@ use crate::{done, text, Harness};
 #[derive(Default)]
 struct Shelf {
     asked: Mutex<Vec<PassageRequest>>,
+    read: Mutex<Vec<ReadingRequest>>,
+    /// True for documents that are never read to their end.
+    never_ends: bool,
     is_broken: bool,
 }
 
@@ -40,7 +44,42 @@ impl PassageSource for Shelf {
         };
         Box::pin(std::future::ready(found))
     }
+
+    fn reading_cost(&self, collections: Vec<String>, most_tokens: u32) -> BoxFuture<'_, Result<ReadingCost>> {
+        let cost = ReadingCost {
+            passages: collections.len() as u32,
+            parts: 3,
+            tokens: u64::from(most_tokens),
+            note_tokens: 1200,
+            seconds: None,
+        };
+        Box::pin(std::future::ready(Ok(cost)))
+    }
+
+    fn read_all(&self, request: ReadingRequest, tell: TellProgress) -> BoxFuture<'_, Result<ReadDocuments>> {
+        tell(CallProgress::default());
+        let read = Ok(ReadDocuments {
+            notes: format!("- Fact [{}].", request.first_number),
+            passages: vec![passage(request.first_number)],
+            coverage: WHOLE,
+            parts: 3,
+        });
+        self.read.lock().unwrap().push(request);
+        match self.never_ends {
+            true => Box::pin(std::future::pending()),
+            false => Box::pin(std::future::ready(read)),
+        }
+    }
 }
+
+/// How much is read when everything is.
+const WHOLE: Coverage = Coverage {
+    passages: 212,
+    of_passages: 212,
+    files: 40,
+    of_files: 40,
+    unread: 0,
+};
 
 fn passage(number: u32) -> QuotedPassage {
     QuotedPassage {
@@ -199,4 +238,125 @@ async fn a_model_that_reads_itself_is_offered_the_tools_for_it() {
         assert!(names.contains(&tool), "{tool} is not among {names:?}");
     }
     assert_eq!(names.len(), 5);
+}
+
+#[tokio::test]
+async fn the_cost_of_reading_everything_has_a_time_once_the_model_was_measured() {
+    let (harness, _, chat) = with_documents(settings(Retrieval::Automatic), Shelf::default()).await;
+    let chats = harness.chat.chats();
+    let cost = chats.reading_cost(&chat).await.unwrap();
+    assert_eq!((cost.passages, cost.parts, cost.seconds), (1, 3, None));
+    let new = chats.reading_cost_of_new(None, settings(Retrieval::Automatic)).await.unwrap();
+    assert_eq!(new, cost);
+    let (answer, job) = harness.ask(&chat, "How many?").await;
+    job.events.send(text("So it is [1].", 1));
+    job.events.send(measured(400, 100.0, 4.0));
+    harness.end(&answer).await;
+    let after = chats.reading_cost(&chat).await.unwrap();
+    let expected = after.tokens as f64 / 100.0 + 1200.0 / 4.0;
+    assert_eq!(after.seconds, Some(expected.ceil() as u32));
+    assert!(after.tokens < cost.tokens, "the question takes some of the context");
+    let without = chats.reading_cost_of_new(None, ChatSettings::default()).await;
+    assert_eq!(without.unwrap_err().code, ErrorCode::NotFound);
+    let nowhere = chats.reading_cost_of_new(Some("none"), settings(Retrieval::Automatic)).await;
+    assert_eq!(nowhere.unwrap_err().code, ErrorCode::NotFound);
+}
+
+/// The end of an answer whose prompt and words were measured.
+fn measured(prefilled_tokens: u32, prefill: f64, decode: f64) -> EngineEvent {
+    EngineEvent::Done(Done {
+        finish_reason: FinishReason::Stop,
+        ended_by: EndedBy::TokenLimit,
+        tokens: Vec::new(),
+        usage: Some(Usage {
+            prefilled_tokens,
+            completion_tokens: 1,
+            ..Usage::default()
+        }),
+        timing: Timing {
+            prefill_tokens_per_second: prefill,
+            decode_tokens_per_second: decode,
+            ..Timing::default()
+        },
+    })
+}
+
+#[tokio::test]
+async fn a_question_after_reading_everything_has_the_notes_and_says_so() {
+    let (harness, shelf, chat) = with_documents(settings(Retrieval::Automatic), Shelf::default()).await;
+    let (first, job) = harness.ask(&chat, "How many?").await;
+    end(&harness, &first, &job).await;
+    let heard = Arc::new(Mutex::new(0));
+    let tell: TellProgress = {
+        let heard = heard.clone();
+        Arc::new(move |_| *heard.lock().unwrap() += 1)
+    };
+    let answers = harness.chat.answers();
+    let content = [Content::text("Which ferries are there?")];
+    let turn = answers
+        .send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell.clone())
+        .await
+        .unwrap();
+    assert_eq!(*heard.lock().unwrap(), 1);
+    let parts: Vec<&Content> = turn.question.parts.iter().map(|part| &part.content).collect();
+    assert!(
+        matches!(parts[..], [
+            Content::Passages { passages, coverage: WHOLE },
+            Content::File { name, .. },
+            Content::Text { text },
+        ] if *passages == [passage(2)] && name == "Notes.txt" && text == "Which ferries are there?"),
+        "{parts:?}"
+    );
+    let job = harness.job().await;
+    let asked = job.request.messages.last().unwrap().text_with_placeholders();
+    assert!(asked.contains("- Fact [2].") && asked.contains("Fact 2."), "{asked}");
+    {
+        let read = shelf.read.lock().unwrap();
+        assert_eq!((read[0].question.as_str(), read[0].first_number), ("Which ferries are there?", 2));
+    }
+    // Everything is read for this question alone: the passages that fit it are not looked for.
+    assert_eq!(shelf.asked.lock().unwrap().len(), 1);
+    let during = answers.send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell.clone());
+    assert_eq!(during.await.unwrap_err().code, ErrorCode::Busy);
+    end(&harness, &turn.answer.id, &job).await;
+    let passages = [Content::Passages {
+        passages: Vec::new(),
+        coverage: WHOLE,
+    }];
+    for none in [&[][..], &[Content::text(" ")], &passages] {
+        let refused = answers.send_after_reading(&chat, none, &Position::End, "Notes.txt", tell.clone());
+        assert_eq!(refused.await.unwrap_err().code, ErrorCode::BadRequest);
+    }
+    let without = harness.new_chat().await;
+    let refused = answers.send_after_reading(&without, &content, &Position::End, "Notes.txt", tell);
+    assert_eq!(refused.await.unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[tokio::test]
+async fn reading_everything_is_stopped_and_stores_nothing() {
+    let endless = Shelf {
+        never_ends: true,
+        ..Shelf::default()
+    };
+    let (harness, _, chat) = with_documents(settings(Retrieval::Automatic), endless).await;
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let tell: TellProgress = Arc::new(move |progress| drop(told.send(progress)));
+    let answers = harness.chat.answers().clone();
+    let reading = {
+        let (answers, chat, tell) = (answers.clone(), chat.clone(), tell.clone());
+        tokio::spawn(async move {
+            let content = [Content::text("Which?")];
+            answers.send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell).await
+        })
+    };
+    heard.recv().await.unwrap();
+    let content = [Content::text("And which?")];
+    let second = answers.send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell);
+    assert_eq!(second.await.unwrap_err().code, ErrorCode::Busy);
+    answers.stop_reading(&chat);
+    assert_eq!(reading.await.unwrap().unwrap_err().code, ErrorCode::Stopped);
+    answers.stop_reading(&chat);
+    assert!(harness.stored(&chat).await.is_empty());
+    // The chat can be asked again.
+    harness.ask(&chat, "How many?").await;
 }

@@ -1,8 +1,10 @@
 //! Messages, branches and trees as they are read.
 
 use api::StoredMessage;
+use protocol::{Timing, Usage};
 use sqlx::SqliteExecutor;
 
+use crate::json::readable;
 use crate::messages::rows::{messages, select_messages};
 use crate::{Error, History, Result};
 
@@ -10,6 +12,15 @@ impl History {
     /// A message.
     pub async fn message(&self, message: &str) -> Result<StoredMessage> {
         read_message(&self.readers, message).await
+    }
+
+    /// Token counts and times of the newest answers of a model, the newest first.
+    pub async fn newest_timings(&self, model: &str) -> Result<Vec<(Usage, Timing)>> {
+        let sql = "SELECT usage, timing FROM messages
+                    WHERE model = ? AND usage IS NOT NULL AND timing IS NOT NULL ORDER BY rowid DESC LIMIT 20";
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = rows!(&self.readers, sql; model).await?;
+        let both = |(usage, timing)| Some((readable("token count", usage)?, readable("timing", timing)?));
+        Ok(rows.into_iter().filter_map(both).collect())
     }
 
     /// The messages from the first of the chat to this one.

@@ -1,13 +1,17 @@
 //! Embeddings of passages, made in the background, and of questions.
 
-use api::LocalModel;
+use std::cmp::Reverse;
+
+use api::{LocalModel, ModelShelf};
 use protocol::{
     Argument, EmbeddingInput, EmbeddingRequest, Error as Failure, ErrorCode, FolderSource, ModelKind, Priority,
 };
 
+use tokio::sync::watch;
+
 use super::prefixes::Prefixes;
 use super::Knowledge;
-use crate::index::StoredVector;
+use crate::index::{Index, StoredVector};
 use crate::vectors;
 use crate::Result;
 
@@ -24,6 +28,19 @@ pub(super) struct Embedder {
 }
 
 impl Embedder {
+    fn of(shelf: &dyn ModelShelf, reference: &str) -> Option<Self> {
+        let model = shelf.resolve(reference).ok()?.folder()?.clone();
+        Some(Self {
+            prefixes: Prefixes::of(&model.path, &model.reference),
+            model,
+        })
+    }
+
+    /// The reference of the model.
+    pub(super) fn reference(&self) -> &str {
+        &self.model.reference
+    }
+
     /// The name of its vectors in the index: other files of a model make other vectors.
     pub(super) fn name(&self) -> String {
         match &self.model.revision {
@@ -43,24 +60,37 @@ impl Knowledge {
         let Ok(_alone) = self.shared.embedding.try_lock() else {
             return Ok(0);
         };
+        let mut embedded = 0;
+        loop {
+            let mut chosen = self.shared.chosen_model.subscribe();
+            chosen.borrow_and_update();
+            self.embed_until_another(&chosen, &mut embedded).await?;
+            if !chosen.has_changed().unwrap_or_default() {
+                return Ok(embedded);
+            }
+        }
+    }
+
+    /// Embeds what the chosen model has no embedding of, and ends early once the person chooses another one.
+    async fn embed_until_another(&self, chosen: &watch::Receiver<Option<String>>, embedded: &mut u64) -> Result<()> {
         let (Some(index), Some(embedder)) = (self.existing().await?, self.embedder().await) else {
-            return Ok(0);
+            return Ok(());
         };
         let (name, closing) = (embedder.name(), self.shared.closing.subscribe());
-        let (mut after, mut embedded) = (0, 0);
+        let mut after = 0;
         loop {
             let passages = index.without_vectors(&name, after, AT_ONCE).await?;
             let Some((last, ..)) = passages.last() else { break };
             after = *last;
-            if *closing.borrow() {
-                return Ok(embedded);
+            if *closing.borrow() || chosen.has_changed().unwrap_or_default() {
+                return Ok(());
             }
             let texts = passages.iter().map(|(_, headings, text)| embedded_text(headings, text));
             let vectors = match self.vectors_of(&embedder, texts.collect(), Priority::Background).await {
                 Ok(vectors) => vectors,
                 Err(error) => {
                     self.set_embedding_problem(Some(error.message));
-                    return Ok(embedded);
+                    return Ok(());
                 }
             };
             let dimensions = vectors.first().map_or(0, Vec::len);
@@ -77,14 +107,41 @@ impl Knowledge {
                 })
                 .collect();
             index.store_vectors(&name, dimensions as u32, &stored).await?;
-            embedded += stored.len() as u64;
+            *embedded += stored.len() as u64;
             self.changed();
         }
         self.set_embedding_problem(None);
         if index.vector_models().await?.iter().any(|(other, ..)| *other != name) {
             index.forget_other_vectors(&name).await?;
         }
-        Ok(embedded)
+        Ok(())
+    }
+
+    /// The model whose vectors are searched, with its name in the index and its dimensions: the one that has most of
+    /// them. While another one takes its place, that is the earlier one, if it is still on this computer.
+    pub(super) async fn searched(&self, index: &Index) -> Result<Option<(Embedder, String, u32)>> {
+        let mut chosen = self.embedder().await;
+        let own = chosen.as_ref().map(Embedder::name);
+        let mut models = index.vector_models().await?;
+        models.sort_by_key(|(model, _, count)| (Reverse(*count), Some(model) != own.as_ref()));
+        for (model, dimensions, _) in models {
+            let embedder = match own.as_ref() == Some(&model) {
+                true => chosen.take(),
+                false => self.embedder_named(&model).await,
+            };
+            if let Some(embedder) = embedder {
+                return Ok(Some((embedder, model, dimensions)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The model of these vectors, if it is still on this computer and has the same files.
+    async fn embedder_named(&self, name: &str) -> Option<Embedder> {
+        let reference = name.rsplit_once('@').map_or(name, |(reference, _)| reference).to_owned();
+        let shelf = self.shared.shelf.clone();
+        let found = tokio::task::spawn_blocking(move || Embedder::of(&*shelf, &reference));
+        found.await.ok().flatten().filter(|embedder| embedder.name() == name)
     }
 
     /// The embedding model: the chosen one or, without a choice, the smallest of this computer.
@@ -95,11 +152,7 @@ impl Knowledge {
                 Some(chosen) => chosen,
                 None => smallest(shelf.list())?,
             };
-            let model = shelf.resolve(&reference).ok()?.folder()?.clone();
-            Some(Embedder {
-                prefixes: Prefixes::of(&model.path, &model.reference),
-                model,
-            })
+            Embedder::of(&*shelf, &reference)
         });
         found.await.ok().flatten()
     }

@@ -4,8 +4,12 @@ use std::collections::{BTreeSet, HashSet};
 
 use futures::future::BoxFuture;
 use futures::FutureExt;
-use protocol::{Content, Coverage, PassageRequest, PassageSource, QuotedPassage, OWN_CHATS};
+use protocol::{
+    Content, Coverage, PassageRequest, PassageSource, QuotedPassage, ReadDocuments, ReadingCost, ReadingRequest,
+    TellProgress, OWN_CHATS,
+};
 
+use super::everything::fitting;
 use super::size::{quoted_tokens, AROUND};
 use super::Knowledge;
 use crate::index::{Index, StoredPassage};
@@ -67,12 +71,7 @@ impl Knowledge {
         question: &str,
         most: usize,
     ) -> Result<Option<Vec<(i64, f32)>>> {
-        let models = index.vector_models().await?;
-        let Some(embedder) = self.embedder().await else {
-            return Ok(None);
-        };
-        let name = embedder.name();
-        let Some((model, dimensions, _)) = models.into_iter().find(|(model, ..)| *model == name) else {
+        let Some((embedder, model, dimensions)) = self.searched(index).await? else {
             return Ok(None);
         };
         let vector = match self.question_vector(&embedder, question).await {
@@ -182,7 +181,7 @@ impl Knowledge {
     }
 
     /// Those of these collections that are there.
-    async fn known(&self, wanted: &[String]) -> Result<Vec<String>> {
+    pub(super) async fn known(&self, wanted: &[String]) -> Result<Vec<String>> {
         let known: HashSet<String> = self.collections().await?.into_iter().map(|known| known.id).collect();
         Ok(wanted.iter().filter(|id| known.contains(*id)).cloned().collect())
     }
@@ -265,5 +264,26 @@ pub fn quoted(passage: StoredPassage, number: u32) -> QuotedPassage {
 impl PassageSource for Knowledge {
     fn passages(&self, request: PassageRequest) -> BoxFuture<'_, protocol::Result<Option<Content>>> {
         async move { Ok(self.passages_for(request).await?) }.boxed()
+    }
+
+    fn reading_cost(
+        &self,
+        collections: Vec<String>,
+        most_tokens: u32,
+    ) -> BoxFuture<'_, protocol::Result<ReadingCost>> {
+        async move {
+            let known = self.known(&collections).await?;
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            Ok(Self::reading_cost(self, &known, most_tokens).await?)
+        }
+        .boxed()
+    }
+
+    fn read_all(
+        &self,
+        request: ReadingRequest,
+        tell: TellProgress,
+    ) -> BoxFuture<'_, protocol::Result<ReadDocuments>> {
+        async move { Ok(fitting(self.read_through(&request, &tell).await?, request.most_tokens)) }.boxed()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use api::CollectionActivity;
+use api::Unwatched;
 use protocol::OWN_CHATS;
 use tokio::sync::Notify;
 
@@ -56,9 +56,13 @@ impl Knowledge {
             // Placed before the first look, so that nothing happens between the two unseen.
             let watcher = self.watcher(id).await;
             let mut watcher = match watcher {
-                Ok(watcher) => Some(watcher),
+                Ok(watcher) => {
+                    self.set_unwatched(id, None);
+                    Some(watcher)
+                }
                 Err(Error::NotFound(_)) => return,
                 Err(error) => {
+                    self.set_unwatched(id, unwatched(&error));
                     tracing::warn!(%error, "a collection is not watched");
                     None
                 }
@@ -75,7 +79,8 @@ impl Knowledge {
                 };
                 tokio::select! {
                     changed = changed => if let Err(error) = changed {
-                        self.tell(id, CollectionActivity::Failed { reason: error.to_string() });
+                        self.set_unwatched(id, unwatched(&error));
+                        tracing::warn!(%error, "a collection is not watched any more");
                         again.notified().await;
                         break;
                     },
@@ -104,6 +109,16 @@ impl Knowledge {
         }
     }
 
+    pub(super) fn set_unwatched(&self, id: &str, reason: Option<Unwatched>) {
+        let before = match &reason {
+            Some(reason) => self.shared.unwatched().insert(id.to_owned(), reason.clone()),
+            None => self.shared.unwatched().remove(id),
+        };
+        if before != reason {
+            self.changed();
+        }
+    }
+
     async fn watcher(&self, id: &str) -> Result<Watcher> {
         let collection = self.collection(id).await?;
         Watcher::start(collection.source, collection.rules, WatchOptions::default()).await
@@ -129,5 +144,17 @@ impl Knowledge {
     fn followers(&self) -> MutexGuard<'_, HashMap<String, Follower>> {
         // Only single insertions and removals happen under this lock, so a poisoned map is still complete.
         self.shared.followers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a collection is not watched; none for what keeps it from being read at all, which is told as that.
+pub(super) fn unwatched(error: &Error) -> Option<Unwatched> {
+    match error {
+        Error::TooManyFolders { most } => Some(Unwatched::TooManyFolders { most: *most as u64 }),
+        Error::WatchLimit { setting } => Some(Unwatched::WatchLimit {
+            setting: (*setting).to_owned(),
+        }),
+        Error::Watch(_) => Some(Unwatched::NotPossible),
+        _ => None,
     }
 }

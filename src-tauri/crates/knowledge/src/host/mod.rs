@@ -21,12 +21,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use api::{CollectionActivity, CollectionFile, ModelShelf};
+use api::{CollectionActivity, CollectionFile, ModelShelf, Unwatched};
 use protocol::{ChatTexts, Engine};
 use tokio::sync::watch;
 
 pub use citing::check_citations;
-pub use everything::{PartReader, ReadThrough, ReadingCost};
 pub use finding::{quoted, Found};
 pub use update::Updated;
 
@@ -54,6 +53,8 @@ struct Shared {
     index: tokio::sync::Mutex<Option<Index>>,
     /// The work on collections, by their ids; the others are idle.
     activity: Mutex<HashMap<String, CollectionActivity>>,
+    /// Why collections are not watched, by their ids; the others are, or nobody follows them.
+    unwatched: Mutex<HashMap<String, Unwatched>>,
     /// Becomes true for a collection that is to be left alone, by its id.
     stops: Mutex<HashMap<String, watch::Sender<bool>>>,
     /// The tasks that follow collections, by their ids.
@@ -82,6 +83,7 @@ impl Knowledge {
                 chats: OnceLock::new(),
                 index: tokio::sync::Mutex::default(),
                 activity: Mutex::default(),
+                unwatched: Mutex::default(),
                 stops: Mutex::default(),
                 followers: Mutex::default(),
                 reading: tokio::sync::Mutex::default(),
@@ -116,6 +118,7 @@ impl Knowledge {
         self.unfollow(id);
         self.index().await?.remove_collection(id).await?;
         self.activity().remove(id);
+        self.shared.unwatched().remove(id);
         self.changed();
         Ok(())
     }
@@ -200,14 +203,16 @@ impl Knowledge {
         Ok(files.into_iter().map(view::file).collect())
     }
 
-    /// Chooses the embedding model; `None` takes the smallest of this computer.
-    pub fn choose_model(&self, reference: Option<String>) {
-        self.shared.chosen_model.send_if_modified(|chosen| {
+    /// Chooses the embedding model; `None` takes the smallest of this computer. True if it is another one than before:
+    /// [`Knowledge::embed`] then has its work, or goes over to it if it runs.
+    pub fn choose_model(&self, reference: Option<String>) -> bool {
+        let is_new = self.shared.chosen_model.send_if_modified(|chosen| {
             let changed = *chosen != reference;
             *chosen = reference;
             changed
         });
         self.changed();
+        is_new
     }
 
     /// Tells whenever [`Knowledge::view`] may look different.
@@ -290,6 +295,11 @@ impl Shared {
     fn activity(&self) -> MutexGuard<'_, HashMap<String, CollectionActivity>> {
         // As above.
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unwatched(&self) -> MutexGuard<'_, HashMap<String, Unwatched>> {
+        // As above.
+        self.unwatched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn embedding_problem(&self) -> MutexGuard<'_, Option<String>> {

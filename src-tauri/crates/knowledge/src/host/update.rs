@@ -62,7 +62,7 @@ impl Knowledge {
         let activity = match &done {
             Ok(_) => CollectionActivity::Idle,
             Err(error) => CollectionActivity::Failed {
-                reason: error.to_string(),
+                error: error.told(),
             },
         };
         self.tell(id, activity);
@@ -149,11 +149,8 @@ async fn read_one(source: Source, rules: Rules, wanted: FileToRead) -> (PathBuf,
 }
 
 /// The text of a document, which the process for files of strangers reads.
-pub(super) fn text_of(bytes: Vec<u8>, name: &str) -> std::result::Result<Text, String> {
-    match documents::read(bytes, name) {
-        Ok(document) => Ok(Text::of(document, name)),
-        Err(error) => Err(error.to_string()),
-    }
+pub(super) fn text_of(bytes: Vec<u8>, name: &str) -> std::result::Result<Text, protocol::Error> {
+    Ok(Text::of(documents::read(bytes, name)?, name))
 }
 
 /// The source by absolute paths, if its places are there.

@@ -18,10 +18,10 @@ impl Knowledge {
     /// # Errors
     /// Those of reading the index.
     pub async fn view(&self) -> Result<CollectionsView> {
-        let model = self.embedder().await.map(|embedder| embedder.name());
+        let embedder = self.embedder().await;
         let problem = self.shared.embedding_problem().clone();
         let mut embeddings = EmbeddingProgress {
-            model: model.clone(),
+            model: embedder.as_ref().map(|embedder| embedder.reference().to_owned()),
             problem,
             ..EmbeddingProgress::default()
         };
@@ -32,9 +32,12 @@ impl Knowledge {
             });
         };
         let models = index.vector_models().await?;
-        let own = models.iter().find(|(name, ..)| Some(name) == model.as_ref());
+        let name = embedder.map(|embedder| embedder.name());
+        let own = models.iter().find(|(model, ..)| Some(model) == name.as_ref());
         embeddings.done = own.map_or(0, |(_, _, count)| *count);
         embeddings.of = index.counts(None).await?.passages;
+        let searched = self.searched(&index).await?;
+        embeddings.searched = searched.map(|(embedder, ..)| embedder.reference().to_owned());
         let mut collections = Vec::new();
         for collection in index.collections().await? {
             collections.push(self.shared.view_of(&index, collection).await?);
@@ -54,6 +57,7 @@ impl Shared {
             (Some(activity), false) => activity.clone(),
             (None, false) => CollectionActivity::Idle,
         };
+        let unwatched = self.unwatched().get(&collection.id).cloned();
         let left_out = collection.left_out.into_iter();
         Ok(CollectionView {
             name: collection.name,
@@ -71,6 +75,7 @@ impl Shared {
             synced_at: collection.synced_at,
             activity,
             id: collection.id,
+            unwatched,
         })
     }
 }
@@ -83,7 +88,7 @@ pub(super) fn file(file: StoredFile) -> CollectionFile {
         state: match file.state {
             FileState::Waiting => CollectionFileState::Waiting,
             FileState::Read { passages, .. } => CollectionFileState::Read { passages },
-            FileState::Failed(reason) => CollectionFileState::Failed { reason },
+            FileState::Failed(error) => CollectionFileState::Failed { error },
             FileState::Skipped(reason) => CollectionFileState::LeftOut { reason },
         },
     }

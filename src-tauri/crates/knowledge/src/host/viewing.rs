@@ -40,7 +40,9 @@ impl Knowledge {
                 stamp: Stamp { size: 0, modified: 0 },
             };
             let reading = read(&source, &found, most).map_err(|reason| reason.word().to_owned())?;
-            text_of(reading.bytes, &name).map(|text| text.text)
+            text_of(reading.bytes, &name)
+                .map(|text| text.text)
+                .map_err(|error| error.message)
         });
         let text = text.await?.map_err(Error::Unreadable)?;
         Ok(in_text(quoted, &text, shown))

@@ -61,8 +61,8 @@ pub enum FileState {
         /// The bytes of its text.
         text_bytes: u64,
     },
-    /// It cannot be read. Says why, in words for the user.
-    Failed(String),
+    /// It cannot be read. Says why.
+    Failed(protocol::Error),
     /// It was left out. None: for a reason that only another version knows.
     Skipped(Option<SkipReason>),
 }
@@ -242,8 +242,14 @@ fn stored_file(row: &SqliteRow) -> sqlx::Result<StoredFile> {
                 text_bytes: number("text_bytes")?,
             },
             "waiting" => FileState::Waiting,
-            "failed" => FileState::Failed(reason.unwrap_or_default()),
+            "failed" => FileState::Failed(failure(reason.unwrap_or_default())),
             _ => FileState::Skipped(reason.and_then(|word| serde_json::from_value(word.into()).ok())),
         },
     })
+}
+
+/// Why a file cannot be read. Earlier versions stored a sentence.
+fn failure(stored: String) -> protocol::Error {
+    let error = serde_json::from_str(&stored);
+    error.unwrap_or_else(|_| protocol::Error::new(protocol::ErrorCode::FileBroken, stored))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use sqlite::words::segmented;
 use sqlx::SqliteConnection;
 
-use super::columns::{bytes_of, signed};
+use super::columns::{bytes_of, signed, to_json};
 use super::database::Index;
 use crate::folder::{SkipReason, Stamp};
 use crate::passages::{Passage, PATH_SIGN};
@@ -57,13 +57,14 @@ impl Index {
                 };
                 update(&mut transaction, file, state, recipe).await?;
             }
-            Outcome::Failed { hash, stamp, words } => {
+            Outcome::Failed { hash, stamp, error } => {
+                let error = to_json(error);
                 remove_passages(&mut transaction, file).await?;
                 let state = State {
                     stamp: Some(*stamp),
                     hash: Some(hash),
                     state: "failed",
-                    reason: Some(words),
+                    reason: Some(&error),
                     passages: 0,
                     text_bytes: 0,
                 };

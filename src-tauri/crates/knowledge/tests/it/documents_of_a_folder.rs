@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use knowledge::{walk, Counts, Error, FileState, Outcome, Rules, SkipReason, Source, StoredVector, Text};
 
-use crate::{write, House, RECIPE};
+use crate::{no_text, write, House, RECIPE};
 
 fn counts(read: u64, failed: u64, skipped: u64, passages: u64, text_bytes: u64) -> Counts {
     Counts {
@@ -41,7 +41,7 @@ async fn the_index_follows_the_folder() {
         states,
         [
             ("a.md", read(2, 34)),
-            ("bad.md", FileState::Failed("this file is no text".into())),
+            ("bad.md", FileState::Failed(no_text())),
             ("empty.md", FileState::Skipped(Some(SkipReason::Empty))),
             ("sub/b.md", read(1, 7)),
         ]
@@ -78,7 +78,7 @@ async fn equal_bytes_are_not_read_again_and_another_recipe_reads_all() {
     let sync = house.look().await;
     let collection = house.index.collection(&house.collection).await.unwrap();
     let file = &sync.read[0];
-    let never = |_: Vec<u8>, _: &str| -> Result<Text, String> { unreachable!("it is known") };
+    let never = |_: Vec<u8>, _: &str| -> Result<Text, protocol::Error> { unreachable!("it is known") };
     let outcome = knowledge::prepare(
         &collection.source,
         &collection.rules,
@@ -220,10 +220,7 @@ async fn documents_are_read_as_the_room_of_documents_reads_them() {
     house.write("main.rs", "fn main() {\n    steep();\n}\n");
     let sync = house.look().await;
     let collection = house.index.collection(&house.collection).await.unwrap();
-    let reader = |bytes: Vec<u8>, name: &str| match documents::read(bytes, name) {
-        Ok(document) => Ok(Text::of(document, name)),
-        Err(error) => Err(error.to_string()),
-    };
+    let reader = |bytes: Vec<u8>, name: &str| Ok(Text::of(documents::read(bytes, name)?, name));
     for file in &sync.read {
         let outcome = knowledge::prepare(
             &collection.source,

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use knowledge::{prepare, walk, Changes, Form, Index, Rules, Size, Source, Text};
+use protocol::{Error, Reason};
 
 /// A folder with documents and an index beside it.
 pub(crate) struct House {
@@ -32,9 +33,14 @@ pub(crate) const SIZE: Size<'static> = Size {
     count: &words,
 };
 
+/// Why a file without text is not read.
+pub(crate) fn no_text() -> Error {
+    Error::because(Reason::FileWithoutText, "this file is no text").with("kind", "Markdown")
+}
+
 /// Reads whatever is text as Markdown.
-pub(crate) fn as_markdown(bytes: Vec<u8>, _name: &str) -> Result<Text, String> {
-    let text = String::from_utf8(bytes).map_err(|_| "this file is no text".to_owned())?;
+pub(crate) fn as_markdown(bytes: Vec<u8>, _name: &str) -> Result<Text, Error> {
+    let text = String::from_utf8(bytes).map_err(|_| no_text())?;
     Ok(Text {
         text,
         form: Form::Markdown,

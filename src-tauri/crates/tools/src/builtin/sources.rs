@@ -7,7 +7,7 @@ use api::{FileText, HistoryHits, HistoryQuery};
 use futures::future::BoxFuture;
 use futures::FutureExt;
 use net::Net;
-use protocol::{Content, Error, ErrorCode, Result, TellProgress};
+use protocol::{Content, Error, ErrorCode, ReadingCost, Result, TellProgress};
 
 /// The person's chats.
 pub trait ChatSource: Send + Sync {
@@ -38,6 +38,11 @@ pub trait ChatSource: Send + Sync {
 
     /// The passages before and after one that the chat was given, by its number.
     fn passages_around(&self, _chat: String, _number: u32) -> BoxFuture<'_, Result<Content>> {
+        no_documents()
+    }
+
+    /// The cost of [`ChatSource::read_all`] in a chat, told to the person before it runs.
+    fn reading_cost(&self, _chat: String) -> BoxFuture<'_, Result<ReadingCost>> {
         no_documents()
     }
 

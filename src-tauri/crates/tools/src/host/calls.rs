@@ -3,15 +3,15 @@
 use futures::future::BoxFuture;
 use futures::FutureExt;
 use protocol::{
-    CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, Content, OfferedTool, StoreStart, TellProgress,
-    ToolRef, Toolbox,
+    CallEnd, CallOrigin, CallProgress, CallRequest, CallResult, Content, OfferedTool, ReadingCost, StoreStart,
+    TellProgress, ToolRef, Toolbox,
 };
 use serde_json::{json, Value};
 use tokio::sync::{oneshot, watch};
 
 use super::state::{Decision, ShownCall, State};
 use super::{arguments, Callable, CallableServer, Tools};
-use crate::builtin::OwnCall;
+use crate::builtin::{Builtin, OwnCall};
 use crate::catalog::{model_names, Tool};
 use crate::consent::{CallKey, Denial, LiveCall, Pending, Permit, Rule, Verdict, WaitReason};
 use crate::error::Result;
@@ -155,6 +155,10 @@ impl Tools {
         };
         let mut rules = self.0.file.get()?.rules(&live.tool);
         let again = call.origin == CallOrigin::Again;
+        let reading = tokio::select! {
+            cost = self.reading_cost(call, callable) => cost,
+            _ = stop.wait_for(|stop| *stop) => return Ok(Err(not_run())),
+        };
         if again || callable.always_asks() {
             rules.tool = rules.tool.max(Some(Rule::Ask));
         }
@@ -195,6 +199,7 @@ impl Tools {
                     .unwrap_or_else(|| callable.tool.name.clone()),
                 description: callable.tool.description.clone(),
                 parameters: callable.tool.parameters.clone(),
+                reading,
             };
             asked.insert(key.clone(), waiting);
             decision
@@ -208,10 +213,18 @@ impl Tools {
                 Ok(Decision::Refused(denial)) => Err(refused(denial)),
                 Err(_) => Err(ended(CallEnd::Stopped, "The tool was not run.".to_owned())),
             }),
-            _ = stop.wait_for(|stop| *stop) => {
-                Ok(Err(ended(CallEnd::Stopped, "The tool was not run: the person stopped.".to_owned())))
-            }
+            _ = stop.wait_for(|stop| *stop) => Ok(Err(not_run())),
         }
+    }
+
+    /// The cost of a call that reads all documents, for the person who may allow it; none for any other.
+    async fn reading_cost(&self, call: &CallRequest, callable: &Callable) -> Option<ReadingCost> {
+        if !self.0.attended || !matches!(callable.server, CallableServer::Own(Builtin::ReadAll, _)) {
+            return None;
+        }
+        let cost = self.0.sources.chats.reading_cost(call.chat.clone()).await;
+        cost.inspect_err(|error| tracing::warn!(%error, "the cost of reading all documents is not known"))
+            .ok()
     }
 
     /// Runs a call, for which there is a permit.
@@ -289,6 +302,13 @@ impl Drop for Waits<'_> {
             tools.0.waiting.send_replace(());
         }
     }
+}
+
+fn not_run() -> CallResult {
+    ended(
+        CallEnd::Stopped,
+        "The tool was not run: the person stopped.".to_owned(),
+    )
 }
 
 fn ended(end: CallEnd, text: String) -> CallResult {

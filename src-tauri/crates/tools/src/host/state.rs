@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use protocol::ReadingCost;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -55,6 +56,8 @@ pub(super) struct ShownCall {
     pub(super) title: String,
     pub(super) description: String,
     pub(super) parameters: Value,
+    /// The cost of reading all documents, for the call that does.
+    pub(super) reading: Option<ReadingCost>,
 }
 
 /// A request of a server that waits for the person.

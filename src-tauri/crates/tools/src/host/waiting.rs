@@ -160,6 +160,7 @@ fn shown(state: &State, pending: &Pending) -> Option<WaitingCall> {
         arguments: call.arguments.clone(),
         effects: call.effects,
         reason,
+        reading: asked.reading,
         can_keep: state.can_keep,
     })
 }

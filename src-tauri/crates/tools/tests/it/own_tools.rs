@@ -2,16 +2,22 @@
 
 use std::sync::Arc;
 
-use api::{CallApproval, ConsentExtent, ConsentReason, SearchProvider, WebSearchSetup};
+use api::{
+    CallApproval, ConsentExtent, ConsentReason, FileText, HistoryHits, HistoryQuery, SearchProvider, WebSearchSetup,
+};
 use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
 use futures::FutureExt;
 use net::{MemoryKeychain, Net};
-use protocol::{CallEnd, CallOrigin, CallRequest, CallResult, StoreStart, ToolCall, ToolRef, Toolbox};
+use protocol::{
+    CallEnd, CallOrigin, CallRequest, CallResult, Error, ErrorCode, ReadingCost, Result, StoreStart, ToolCall, ToolRef,
+    Toolbox,
+};
 use serde_json::{json, Value};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tools::builtin::NoChats;
+use tools::builtin::{AttachedFile, ChatSource, NoChats};
 use tools::host::Tools;
 
 use crate::guard;
@@ -32,12 +38,51 @@ fn page(path: &str) -> Response {
     }
 }
 
+/// Chats of which one has documents.
+struct Documents;
+
+impl ChatSource for Documents {
+    fn search(&self, _query: HistoryQuery) -> BoxFuture<'_, Result<HistoryHits>> {
+        async { Ok(HistoryHits::default()) }.boxed()
+    }
+
+    fn files(&self, _chat: String) -> BoxFuture<'_, Result<Vec<AttachedFile>>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn text(&self, _chat: String, _attachment: String) -> BoxFuture<'_, Result<FileText>> {
+        async { Err(Error::new(ErrorCode::NotFound, "there are no files here")) }.boxed()
+    }
+
+    fn reading_cost(&self, chat: String) -> BoxFuture<'_, Result<ReadingCost>> {
+        async move {
+            match chat.as_str() {
+                "chat" => Ok(COST),
+                _ => Err(Error::new(ErrorCode::NotFound, "this chat has no documents")),
+            }
+        }
+        .boxed()
+    }
+}
+
+const COST: ReadingCost = ReadingCost {
+    passages: 212,
+    parts: 14,
+    tokens: 46_000,
+    note_tokens: 5_600,
+    seconds: Some(130),
+};
+
 impl Own {
     async fn new() -> Self {
+        Self::with(NoChats).await
+    }
+
+    async fn with(chats: impl ChatSource + 'static) -> Self {
         let (port, _) = serve(page).await;
         let (folder, net) = (tempfile::tempdir().unwrap(), net(port));
         let keychain = Arc::new(MemoryKeychain::default());
-        let tools = Tools::open(folder.path(), net.clone(), keychain, Arc::new(NoChats), guard(), true);
+        let tools = Tools::open(folder.path(), net.clone(), keychain, Arc::new(chats), guard(), true);
         tools.switch_own_tool("fetch_page", true).unwrap();
         Self {
             _folder: folder,
@@ -306,4 +351,24 @@ async fn another_search_engine_is_another_tool_and_its_key_is_in_the_keychain() 
     );
     tools.set_web_search(None).await.unwrap();
     assert_eq!(tools.view().await.unwrap().web_search, None);
+}
+
+#[tokio::test]
+async fn the_cost_of_reading_everything_is_told_before_it_runs() {
+    let own_tools = Own::with(Documents).await;
+    let (reading, stop) = own_tools.call("one", "read_all", json!({ "question": "How many?" }));
+    let shown = waiting(&own_tools.tools).await;
+    assert_eq!(shown.reading, Some(COST));
+    stop.send_replace(true);
+    assert_eq!(reading.await.unwrap().end, CallEnd::Stopped);
+    let (other, stop) = own_tools.call("two", "search_documents", json!({ "query": "ferry" }));
+    assert_eq!(waiting(&own_tools.tools).await.reading, None);
+    stop.send_replace(true);
+    other.await.unwrap();
+    // A call whose cost is not known asks all the same.
+    let without = Own::new().await;
+    let (reading, stop) = without.call("three", "read_all", json!({ "question": "How many?" }));
+    assert_eq!(waiting(&without.tools).await.reading, None);
+    stop.send_replace(true);
+    reading.await.unwrap();
 }

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { DEFAULT_CHAT_SETTINGS } from '../../../bindings/constants';
 import { addCollections } from '../../../host/fake/documentExamples';
-import { all, click, field, host, open, pass, the, useWindow } from '../../../testing/window';
+import { all, click, composer, field, host, open, pass, the, type, useWindow } from '../../../testing/window';
 
 useWindow();
 
@@ -93,5 +93,91 @@ describe('the documents of a chat', () => {
     await click('manage-documents');
     expect(all('collection')).toHaveLength(4);
     expect(all('documents-panel')).toEqual([]);
+  });
+});
+
+describe('reading everything', () => {
+  async function openSheet(): Promise<void> {
+    await click('documents-chip');
+    await click('read-everything');
+    await pass(10);
+  }
+
+  const kindsOf = async (id: string): Promise<string[]> =>
+    ((await host.chat(id)).messages[0]?.parts ?? []).map(({ kind }) => kind);
+
+  it('costs what the sheet says, and its response says that everything was read', async () => {
+    const id = await openChat([], ['harbour']);
+    await type('How many boats are there?');
+    await openSheet();
+    expect(all('documents-panel')).toEqual([]);
+    expect(textOf('reading-cost')).toContain('Reads 212 passages in 14 parts, about 46,000 tokens');
+    expect(textOf('reading-cost')).toContain('Estimated time: 5 min');
+    expect(await kindsOf(id)).toEqual([]);
+    await click('reading-confirm');
+    expect(textOf('reading-note')).toContain('Reading all documents: 1 of 14');
+    await pass(5000);
+    expect(await kindsOf(id)).toEqual(['passages', 'file', 'text']);
+    expect(textOf('answer-coverage')).toContain('Read all');
+    expect(all('reading-note')).toEqual([]);
+    expect(composer().value).toBe('');
+  });
+
+  it('is stopped without a trace, and the message is in the draft again', async () => {
+    const id = await openChat(['harbour']);
+    host.pace = 20;
+    await type('How many boats are there?');
+    await openSheet();
+    await click('reading-confirm');
+    await pass(20);
+    await click('stop-reading');
+    await pass(1000);
+    expect(all('reading-note')).toEqual([]);
+    expect(await kindsOf(id)).toEqual([]);
+    expect(composer().value).toBe('How many boats are there?');
+  });
+
+  it('needs a message, and tells why documents cannot be counted', async () => {
+    host.readingSeconds = null;
+    await openChat(['harbour']);
+    await openSheet();
+    expect(textOf('reading-cost')).not.toContain('Estimated time');
+    expect(all('reading-no-message')).toHaveLength(1);
+    expect(the('reading-confirm').matches(':disabled')).toBe(true);
+    await click('reading-cancel');
+    vi.spyOn(host, 'readingCost').mockRejectedValue({ code: 'storage', message: 'the index could not be read' });
+    await openSheet();
+    expect(all('reading-problem')).toHaveLength(1);
+    expect(the('reading-confirm').matches(':disabled')).toBe(true);
+  });
+
+  it('is offered in a new chat, which begins with it', async () => {
+    addCollections(host);
+    await open('chat');
+    await openPanel();
+    all('collection-switch')[0]?.click();
+    await pass(50);
+    await type('How many boats are there?');
+    await click('read-everything');
+    await pass(10);
+    await click('reading-confirm');
+    await pass(5000);
+    const [chat] = await host.chats();
+    expect(await kindsOf(chat?.id ?? '')).toEqual(['passages', 'file', 'text']);
+  });
+
+  it.each([
+    ['off', true, false],
+    ['tools', true, false],
+    ['tools', false, true],
+    ['automatic', false, true],
+  ] as const)('is offered with %s and tools %s: %s', async (retrieval, tools, offered) => {
+    const known = await host.capabilities('pebble');
+    vi.spyOn(host, 'capabilities').mockResolvedValue({ ...known, tools });
+    addCollections(host);
+    const settings = { ...DEFAULT_CHAT_SETTINGS, model: 'pebble', collections: ['harbour'], retrieval };
+    await open('chat', host.addChat('About boats', Date.now(), settings).summary.id);
+    await click('documents-chip');
+    expect(all('read-everything')).toHaveLength(offered ? 1 : 0);
   });
 });

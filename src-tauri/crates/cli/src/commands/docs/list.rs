@@ -61,7 +61,7 @@ fn line(view: &CollectionView) -> String {
     }
     match &view.activity {
         CollectionActivity::Paused => text += " (paused)",
-        CollectionActivity::Failed { reason } => text += &format!("\n  {}", one_line(reason, usize::MAX)),
+        CollectionActivity::Failed { error } => text += &format!("\n  {}", one_line(&error.message, usize::MAX)),
         CollectionActivity::Idle | CollectionActivity::Looking | CollectionActivity::Reading { .. } => {}
     }
     text + "\n"
@@ -83,7 +83,9 @@ pub async fn files(knowledge: &Knowledge, name: &str, json: bool) -> Result<()> 
             let state = match &file.state {
                 CollectionFileState::Waiting => "waiting".to_owned(),
                 CollectionFileState::Read { passages } => plural(*passages, "passage"),
-                CollectionFileState::Failed { reason } => format!("cannot be read: {}", one_line(reason, usize::MAX)),
+                CollectionFileState::Failed { error } => {
+                    format!("cannot be read: {}", one_line(&error.message, usize::MAX))
+                }
                 CollectionFileState::LeftOut { reason } => format!("left out: {}", left_out(*reason)),
             };
             format!("{}  {state}\n", one_line(&file.path, usize::MAX))

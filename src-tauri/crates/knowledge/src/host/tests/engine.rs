@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 use api::{LocalModel, ModelShelf};
 use futures::future::BoxFuture;
@@ -18,6 +19,8 @@ pub(super) struct WordEngine {
     pub fake: FakeEngine,
     pub is_broken: AtomicBool,
     pub embedded: AtomicUsize,
+    /// The models that were asked for embeddings.
+    pub models: Mutex<Vec<String>>,
     pub asked: AtomicUsize,
 }
 
@@ -89,6 +92,7 @@ impl Engine for WordEngine {
     }
 
     fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, protocol::Result<Embeddings>> {
+        self.models.lock().unwrap().push(request.model.reference());
         let texts: Vec<String> = request
             .inputs
             .into_iter()

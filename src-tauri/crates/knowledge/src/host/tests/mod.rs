@@ -7,7 +7,7 @@ mod own_chats;
 use std::sync::atomic::Ordering;
 
 use api::ModelShelf;
-use protocol::{Content, Coverage, PassageRequest, PassageSource, QuotedPassage};
+use protocol::{Content, Coverage, PassageRequest, PassageSource, QuotedPassage, ReadingRequest};
 
 use self::engine::{Shelf, WordEngine};
 use super::*;
@@ -224,6 +224,38 @@ async fn another_model_takes_the_place_of_the_first_and_a_broken_one_is_told() {
 }
 
 #[tokio::test]
+async fn the_earlier_model_is_searched_until_another_one_has_as_many_vectors() {
+    let world = World::new();
+    world.write("a.txt", "The ferry leaves at seven.");
+    world.write("b.txt", "The lighthouse is green.");
+    let id = world.added().await;
+    let knowledge = &world.knowledge;
+    let searched = async || knowledge.view().await.unwrap().embeddings.searched;
+    assert_eq!(searched().await, None);
+    assert!(knowledge.choose_model(Some("first".into())));
+    assert_eq!(knowledge.embed().await.unwrap(), 2);
+    assert!(knowledge.choose_model(Some("second".into())) && !knowledge.choose_model(Some("second".into())));
+    let view = knowledge.view().await.unwrap().embeddings;
+    assert_eq!((view.model.as_deref(), view.done, view.of), (Some("second"), 0, 2));
+    assert_eq!(view.searched.as_deref(), Some("first"));
+    // One of two passages has a vector of the new model: it finds no more than half.
+    let index = knowledge.index().await.unwrap();
+    let (passage, ..) = index.without_vectors("second", 0, 1).await.unwrap().remove(0);
+    let vector = crate::vectors::encode(&[1.0; 64]).unwrap();
+    let vectors = [crate::index::StoredVector { passage, vector }];
+    index.store_vectors("second", 64, &vectors).await.unwrap();
+    let found = knowledge.search(&[&id], "leaves ferry at seven the", 2).await.unwrap();
+    assert!(found.by_meaning && found.passages[0].text.contains("ferry"));
+    let asked = world.engine.models.lock().unwrap().last().cloned();
+    assert_eq!(asked.as_deref(), Some("first"), "the question is embedded as its passages are");
+    assert_eq!(knowledge.embed().await.unwrap(), 1);
+    assert_eq!(searched().await.as_deref(), Some("second"));
+    knowledge.search(&[&id], "ferry", 2).await.unwrap();
+    let asked = world.engine.models.lock().unwrap().last().cloned();
+    assert_eq!(asked.as_deref(), Some("second"));
+}
+
+#[tokio::test]
 async fn a_passage_that_is_longer_than_the_context_is_embedded_as_far_as_it_fits() {
     let world = World::new();
     world.write("a.txt", &"lighthouse ".repeat(200));
@@ -260,10 +292,10 @@ async fn a_folder_that_is_gone_is_told_and_what_was_read_is_found() {
     let error = world.knowledge.update(&id).await.unwrap_err();
     assert!(matches!(error, Error::NoFolder { .. }), "{error}");
     let view = world.knowledge.view().await.unwrap();
-    assert!(matches!(
-        view.collections[0].activity,
-        CollectionActivity::Failed { .. }
-    ));
+    let CollectionActivity::Failed { error } = &view.collections[0].activity else {
+        panic!("{view:?}");
+    };
+    assert_eq!(error.reason, Some(protocol::Reason::FolderGone));
     assert_eq!(world.found(&id, "ferry").await.len(), 1);
     std::fs::rename(world.folder.path().join("elsewhere"), world.folder.path().join("sub")).unwrap();
     assert_eq!(world.knowledge.update(&id).await.unwrap().kept, 1);
@@ -350,17 +382,22 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
             world.write(&format!("{file}.txt"), &(0..entries).map(entry).collect::<String>());
         }
         let id = world.added().await;
-        let reader = PartReader {
+        let request = ReadingRequest {
+            collections: vec![id.clone(), "gone".into()],
+            question: "Count the entries.".into(),
             model: Shelf.resolve("reader").unwrap(),
             most_tokens: 600,
+            first_number: 5,
         };
-        let cost = world.knowledge.reading_cost(&[&id], reader.most_tokens).await.unwrap();
+        let cost = world.knowledge.reading_cost(&[&id], request.most_tokens).await.unwrap();
+        let passages = world.knowledge.view().await.unwrap().collections[0].passages;
+        assert_eq!(u64::from(cost.passages), passages);
+        assert!(
+            cost.tokens <= u64::from(cost.parts) * 600 && cost.note_tokens >= 400,
+            "{cost:?}"
+        );
         let tell: protocol::TellProgress = Arc::new(drop);
-        let read = world
-            .knowledge
-            .read_through(&[&id], "Count the entries.", &reader, 5, &tell)
-            .await
-            .unwrap();
+        let read = world.knowledge.read_through(&request, &tell).await.unwrap();
         let found: std::collections::BTreeSet<&str> = read
             .notes
             .lines()
@@ -380,5 +417,51 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
             .map(|passage| passage.text.matches("Entry").count())
             .sum();
         assert_eq!(cited, files * entries);
+        // What a question or a tool is given fits its context, whatever the notes cite.
+        let given = PassageSource::read_all(&world.knowledge, request, tell).await.unwrap();
+        let size: usize = given.passages.iter().map(|passage| super::size::quoted_tokens(&passage.text)).sum();
+        assert!(size <= 600 && given.coverage.is_whole(), "{size}");
     }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_watched_is_no_failure_and_is_told() {
+    let world = World::new();
+    world.write("a.txt", "The ferry leaves at seven.");
+    let id = world.added().await;
+    let knowledge = &world.knowledge;
+    let shown = async || knowledge.view().await.unwrap().collections.remove(0);
+    assert_eq!(shown().await.unwatched, None);
+    let limit = Error::WatchLimit {
+        setting: "fs.inotify.max_user_watches",
+    };
+    knowledge.set_unwatched(&id, following::unwatched(&limit));
+    let view = shown().await;
+    let told = Unwatched::WatchLimit {
+        setting: "fs.inotify.max_user_watches".into(),
+    };
+    assert_eq!((view.unwatched, view.activity), (Some(told), CollectionActivity::Idle));
+    assert_eq!(following::unwatched(&Error::Damaged), None);
+    // It is taken back once the folder is watched.
+    knowledge.follow(&id);
+    for _ in 0..600 {
+        if shown().await.unwatched.is_none() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the folder is watched and nobody says so");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_says_why_by_a_reason() {
+    let world = World::new();
+    world.write("drawing.dwg", "AC1032\0\0\0");
+    let id = world.added().await;
+    let file = world.knowledge.files(&id).await.unwrap().remove(0);
+    let api::CollectionFileState::Failed { error } = file.state else {
+        panic!("{file:?}");
+    };
+    assert_eq!(error.reason, Some(protocol::Reason::FileKind));
+    assert!(error.arguments.contains_key("kind") && !error.message.is_empty(), "{error:?}");
 }
