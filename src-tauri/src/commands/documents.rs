@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use api::{CheckedCitations, CollectionFile, CollectionsView, PassageText};
+use api::{CheckedCitations, CollectionFile, CollectionsView, PageMark, PassagePage, PassageText};
+use base64::prelude::{Engine, BASE64_STANDARD};
 use command::command;
 use knowledge::{check_citations, Knowledge, Rules, Source};
 use protocol::{QuotedPassage, Result};
@@ -100,6 +101,25 @@ pub async fn citations(app: State<'_, App>, message: String) -> Result<CheckedCi
 #[command(chat)]
 pub async fn open_passage(app: State<'_, App>, passage: QuotedPassage) -> Result<PassageText> {
     Ok(app.knowledge.open_passage(&passage).await?)
+}
+
+/// A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it.
+#[command(chat)]
+pub async fn passage_page(app: State<'_, App>, passage: QuotedPassage, page: u32, width: u32) -> Result<PassagePage> {
+    let drawn = app.knowledge.page_image(&passage, page, width).await?;
+    let marks = drawn.marks.into_iter().map(|mark| PageMark {
+        left: mark.left,
+        top: mark.top,
+        width: mark.width,
+        height: mark.height,
+    });
+    Ok(PassagePage {
+        pages: drawn.pages,
+        width: drawn.width,
+        height: drawn.height,
+        png: BASE64_STANDARD.encode(&drawn.png),
+        marks: marks.collect(),
+    })
 }
 
 async fn add(knowledge: &Knowledge, source: Source) -> Result<String> {

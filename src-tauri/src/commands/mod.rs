@@ -75,6 +75,7 @@ command::list![
     documents::{
         collections, choose_collection_folder, choose_collection_files, collection_files, rename_collection,
         pause_collection, update_collection, remove_collection, set_project_collections, citations, open_passage,
+        passage_page,
     },
     answers::{send, send_to_two, regenerate, stop, answer_now, continue_answer, attach},
     files::{add_file, paste, clipboard_files, clipboard_file, file_text, content_tokens},

@@ -48,6 +48,7 @@ import type { ModelFolderEntry } from '../bindings/ModelFolderEntry';
 import type { NetSettings } from '../bindings/NetSettings';
 import type { OpenRequest } from '../bindings/OpenRequest';
 import type { OutboundRequest } from '../bindings/OutboundRequest';
+import type { PassagePage } from '../bindings/PassagePage';
 import type { PassageText } from '../bindings/PassageText';
 import type { Position } from '../bindings/Position';
 import type { Project } from '../bindings/Project';
@@ -197,6 +198,8 @@ export interface Commands {
   citations(message: string): Promise<CheckedCitations>;
   /** The file of a passage with the passage in it. */
   openPassage(passage: QuotedPassage): Promise<PassageText>;
+  /** A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it. */
+  passagePage(passage: QuotedPassage, page: number, width: number): Promise<PassagePage>;
   /** Stores a question and begins its answer, which `attach` shows as it grows. An edited question goes where the earlier one stands. */
   send(chat: string, content: Array<Content>, position: Position): Promise<Turn>;
   /** Stores a question and begins two answers to it, each with its own settings. The chat shows the first. */
@@ -555,6 +558,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   setProjectCollections: ['chat'],
   citations: ['chat'],
   openPassage: ['chat'],
+  passagePage: ['chat'],
   send: ['chat', 'quick'],
   sendToTwo: ['chat'],
   regenerate: ['chat'],
@@ -774,6 +778,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   setProjectCollections: (id, collections) => invoke('set_project_collections', { id, collections }),
   citations: (message) => invoke('citations', { message }),
   openPassage: (passage) => invoke('open_passage', { passage }),
+  passagePage: (passage, page, width) => invoke('passage_page', { passage, page, width }),
   send: (chat, content, position) => invoke('send', { chat, content, position }),
   sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
   regenerate: (message, settings) => invoke('regenerate', { message, settings }),
