@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::images_window::choose_model;
 use crate::support::driver::Window;
+use crate::support::pdf::pdf;
 use crate::support::ponder;
 use crate::support::python::ToldModel;
 
@@ -114,6 +115,30 @@ fn a_folder_is_added_asked_and_followed_and_its_citations_open() {
         window.newest("question-passages").contains("1 passage")
     });
 
+    // A citation of a PDF shows its page beside the text; arrow keys and buttons turn to its neighbors.
+    let rules: [&[&str]; 2] = [&[], &["Dogs are kept on a leash.", "Fires are not allowed."]];
+    fs::write(place.documents().join("rules.pdf"), pdf(&rules)).expect("written");
+    panel(&window);
+    window.wait_until("the PDF is read", || {
+        window.newest("documents-panel").contains("3 files read")
+    });
+    window.type_into("documents-panel", "\u{e00c}");
+    tell(&window, "Dogs are kept on a leash [3].");
+    let last = "[...document.querySelectorAll('[data-cite][role=button]')].at(-1).click()";
+    window.run(last, json!([]));
+    window.wait_until("the page is drawn with the passage on it", || {
+        let drawn = "const image = document.querySelector('[data-testid=page-image]'); return image !== null && image.complete && image.naturalWidth > 400";
+        window.run(drawn, json!([])) == json!(true) && window.count("page-mark") > 0
+    });
+    assert_eq!(window.newest("page-place"), "Page 2 of 2");
+    assert!(window.newest("passage-text").contains("Dogs are kept on a leash."));
+    window.image("documents-page");
+    window.click("page-previous");
+    window.wait_until("the page before is drawn", || {
+        window.count("page-image") == 1 && window.count("page-mark") == 0
+    });
+    window.click("passage-viewer-close");
+
     // The folder goes: what was read is still found, and the panel says so.
     fs::rename(place.documents(), place.folder.path().join("away")).expect("renamed");
     panel(&window);
@@ -125,7 +150,7 @@ fn a_folder_is_added_asked_and_followed_and_its_citations_open() {
 
     // Everything is as it was after another start.
     let window = place.open(&place.documents());
-    window.wait_until("the chat has its passages", || window.count("question-passages") == 2);
+    window.wait_until("the chat has its passages", || window.count("question-passages") == 3);
     window.close();
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::images_window::{choose_model, in_page};
+use crate::support::pdf::pdf;
 use crate::support::ponder;
 
 use super::Stage;
@@ -15,6 +16,16 @@ const TIDES: &str = "# The harbour\n\n\
     ## Tides\n\nThe tide turns at noon. High water is at 12:40 and 5.2 m above the chart datum.\n\n\
     ## Ferries\n\nThe last ferry leaves at 18:40. On Sundays it leaves at 17:10.\n\n\
     ## Fees\n\nA night at the guest pier costs 24 euros. Electricity is included.\n";
+
+/// The pages of a PDF that shares no word with the first answer.
+const RULES: [&[&str]; 2] = [
+    &["Harbour rules"],
+    &[
+        "Dogs are kept on a leash.",
+        "Fires are not allowed.",
+        "Whoever sees smoke calls 112.",
+    ],
+];
 
 /// An answer whose second citation is wrong, and whose last one has no passage.
 const ANSWER: &str = "The tide turns at noon, and high water is at **12:40** [1]. \
@@ -29,6 +40,7 @@ pub fn fill(home: &Path) {
         let folder = home.join("Documents").join(name);
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(folder.join("tides.md"), TIDES).expect("written");
+        fs::write(folder.join("rules.pdf"), pdf(&RULES)).expect("written");
         fs::write(folder.join("empty.txt"), "").expect("written");
         fs::write(folder.join(".hidden.md"), "Hidden.").expect("written");
         fs::write(folder.join("broken.pdf"), "%PDF-1.7 and nothing else").expect("written");
@@ -134,6 +146,20 @@ fn citations(stage: &Stage) {
         stage.press("passage-viewer-close");
         stage.press_for("question-passages", "passage");
         stage.image("passage-list");
+        stage.press("passage-list-close");
+        stage.ask_to_the_end(&json!(["Dogs are kept on a leash."]).to_string());
+        stage
+            .window
+            .wait_until("the PDF is given", || stage.window.count("question-passages") == 2);
+        stage.press_for("question-passages", "open-passage");
+        stage.page(
+            "document.querySelector('[data-testid=open-passage]').click(); return true",
+            json!([]),
+        );
+        stage.window.wait_for("page-mark");
+        stage.image("citation-page");
+        stage.press_for("page-larger", "page-mark");
+        stage.image("citation-page-larger");
     });
 }
 

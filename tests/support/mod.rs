@@ -11,6 +11,7 @@ pub mod driver;
 pub mod input;
 pub mod keyboard;
 pub mod outside;
+pub mod pdf;
 #[path = "../../src-tauri/crates/cli/tests/it/support/python.rs"]
 pub mod python;
 pub mod views;

@@ -4,7 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use api::{ChatSettings, CheckedCitations, CollectionFile, CollectionsView, PassageText, Position, Turn};
+use api::{
+    ChatSettings, CheckedCitations, CollectionFile, CollectionsView, PageMark, PassagePage, PassageText, Position, Turn,
+};
+use base64::prelude::{Engine, BASE64_STANDARD};
 use command::command;
 use knowledge::{check_citations, Knowledge, Rules, Source};
 use protocol::{CallProgress, Content, QuotedPassage, ReadingCost, Result, OWN_CHATS};
@@ -150,6 +153,25 @@ pub async fn send_after_reading(
 pub async fn stop_reading(app: State<'_, App>, chat: String) -> Result<()> {
     app.chat_of(&chat).await.answers().stop_reading(&chat);
     Ok(())
+}
+
+/// A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it.
+#[command(chat)]
+pub async fn passage_page(app: State<'_, App>, passage: QuotedPassage, page: u32, width: u32) -> Result<PassagePage> {
+    let drawn = app.knowledge.page_image(&passage, page, width).await?;
+    let marks = drawn.marks.into_iter().map(|mark| PageMark {
+        left: mark.left,
+        top: mark.top,
+        width: mark.width,
+        height: mark.height,
+    });
+    Ok(PassagePage {
+        pages: drawn.pages,
+        width: drawn.width,
+        height: drawn.height,
+        png: BASE64_STANDARD.encode(&drawn.png),
+        marks: marks.collect(),
+    })
 }
 
 async fn add(knowledge: &Knowledge, source: Source) -> Result<String> {

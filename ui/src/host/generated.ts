@@ -50,6 +50,7 @@ import type { NetSettings } from '../bindings/NetSettings';
 import type { Note } from '../bindings/Note';
 import type { OpenRequest } from '../bindings/OpenRequest';
 import type { OutboundRequest } from '../bindings/OutboundRequest';
+import type { PassagePage } from '../bindings/PassagePage';
 import type { PassageText } from '../bindings/PassageText';
 import type { Position } from '../bindings/Position';
 import type { Project } from '../bindings/Project';
@@ -218,6 +219,8 @@ export interface Commands {
   sendAfterReading(chat: string, content: Array<Content>, position: Position, onProgress: (message: CallProgress) => void): Promise<Turn>;
   /** Stops reading the documents of a chat; its question is not asked. */
   stopReading(chat: string): Promise<void>;
+  /** A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it. */
+  passagePage(passage: QuotedPassage, page: number, width: number): Promise<PassagePage>;
   /** Stores a question and begins its answer, which `attach` shows as it grows. An edited question goes where the earlier one stands. */
   send(chat: string, content: Array<Content>, position: Position): Promise<Turn>;
   /** Stores a question and begins two answers to it, each with its own settings. The chat shows the first. */
@@ -587,6 +590,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   readingCost: ['chat'],
   sendAfterReading: ['chat'],
   stopReading: ['chat'],
+  passagePage: ['chat'],
   send: ['chat', 'quick'],
   sendToTwo: ['chat'],
   regenerate: ['chat'],
@@ -816,6 +820,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   readingCost: (chat, project, settings) => invoke('reading_cost', { chat, project, settings }),
   sendAfterReading: (chat, content, position, onProgress) => invoke('send_after_reading', { chat, content, position, onProgress: channel(onProgress) }),
   stopReading: (chat) => invoke('stop_reading', { chat }),
+  passagePage: (passage, page, width) => invoke('passage_page', { passage, page, width }),
   send: (chat, content, position) => invoke('send', { chat, content, position }),
   sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
   regenerate: (message, settings) => invoke('regenerate', { message, settings }),

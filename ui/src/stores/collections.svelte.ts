@@ -6,6 +6,7 @@ import type { CollectionFile } from '../bindings/CollectionFile';
 import type { CollectionView } from '../bindings/CollectionView';
 import type { EmbeddingProgress } from '../bindings/EmbeddingProgress';
 import type { QuotedPassage } from '../bindings/QuotedPassage';
+import type { PassagePage } from '../bindings/PassagePage';
 import type { PassageText } from '../bindings/PassageText';
 import { asHostError, type HostError, type Platform, type Unsubscribe } from '../host';
 import type { Toasts } from '../design/toasts.svelte';
@@ -109,6 +110,11 @@ export class Collections {
   /** The file of a passage with the passage in it. */
   openPassage(passage: QuotedPassage): Promise<PassageText> {
     return this.platform.openPassage(passage);
+  }
+
+  /** A page of the file of a passage as an image of this width, in pixels. */
+  passagePage(passage: QuotedPassage, page: number, width: number): Promise<PassagePage> {
+    return this.platform.passagePage(passage, page, width);
   }
 
   async #change(call: () => Promise<void>): Promise<boolean> {

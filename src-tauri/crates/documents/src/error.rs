@@ -41,6 +41,17 @@ pub enum Error {
     /// It is larger than is sensible.
     #[error("this document is too large: {0}; add a part of it")]
     TooLarge(String),
+    /// A page that the file does not have.
+    #[error("this document has {pages} pages and no page {page}; it was changed, so have its collection updated")]
+    NoPage {
+        /// The page that was asked for.
+        page: u32,
+        /// The pages that there are.
+        pages: usize,
+    },
+    /// A kind of file whose pages are not drawn.
+    #[error("pages of this {0} file are not drawn; read its text")]
+    NotDrawn(Cow<'static, str>),
     /// Files before it are still being read, although they were given up.
     #[error(
         "this file was not read: two before it do not end; add it in some minutes, or after a new start of Ponder"
@@ -86,6 +97,7 @@ impl From<Error> for protocol::Error {
                 .narrowed(Reason::FileWithoutText)
                 .with("kind", kind.into_owned()),
             Error::Waiting => message.narrowed(Reason::FilesUnfinished),
+            Error::NoPage { .. } | Error::NotDrawn(_) => message,
             Error::TooLarge(reason) => message.narrowed(Reason::FileTooLarge).with("reason", reason),
         }
     }

@@ -1,5 +1,6 @@
-//! Documents: from the bytes of a file to text that a model can be given. Pure: no MLX, network or database; every
-//! limit on hostile files stands here, and is checked before anything is unfolded. Nothing that a file names is loaded.
+//! Documents: from the bytes of a file to text that a model can be given, and to pages that a person looks at. Pure: no
+//! MLX, network or database; every limit on hostile files stands here, and is checked before anything is unfolded.
+//! Nothing that a file names is loaded.
 
 mod budget;
 mod detect;
@@ -8,12 +9,14 @@ mod excerpt;
 mod formats;
 mod kind;
 mod limits;
+mod page_image;
 mod quote;
 
 pub use error::{Error, Result};
 pub use excerpt::{pieces, unit, whole, PAGE_BREAK};
 pub use kind::DocumentKind;
 pub use limits::{MAX_BYTES, MAX_TEXT};
+pub use page_image::{PageImage, PageMark, PageRequest};
 pub use quote::quoted;
 
 use std::time::Duration;
@@ -41,8 +44,19 @@ const TIME: Duration = Duration::from_secs(40);
 static READ: Task<String, Result<Document>> =
     Task::new("document", TIME, |name, bytes| (extract_all(bytes, &name), Vec::new()));
 
+/// A person waits for a page. The process is ended before its thread would be left to itself.
+const PAGE_TIME: Duration = Duration::from_secs(20);
+
+static DRAW: Task<PageRequest, Result<PageImage>> = Task::new("page", PAGE_TIME, |wanted, bytes| {
+    let mut drawn = draw(bytes, wanted);
+    let png = drawn
+        .as_mut()
+        .map_or_else(|_| Vec::new(), |page| std::mem::take(&mut page.png));
+    (drawn, png)
+});
+
 /// The work of this room on files of strangers.
-pub static TASKS: [&dyn Work; 1] = [&READ];
+pub static TASKS: [&dyn Work; 2] = [&READ, &DRAW];
 
 /// Reads a file, in the process that files of strangers are read in if this program has one. `name` is what it is
 /// called; contents decide before it.
@@ -57,15 +71,40 @@ pub fn read(bytes: Vec<u8>, name: &str) -> Result<Document> {
     document
 }
 
-/// Reads it here, on a thread of its own that a file which takes too long is left to.
-fn extract_all(bytes: Vec<u8>, name: &str) -> Result<Document> {
-    if bytes.len() > MAX_BYTES {
-        return Err(Error::TooLarge(format!(
+/// Draws a page of a PDF, in the process that files of strangers are read in if this program has one. No other kind of
+/// file has pages of its own.
+///
+/// # Errors
+/// Says what is wrong with the file and what to do about it.
+pub fn page_image(bytes: Vec<u8>, wanted: PageRequest) -> Result<PageImage> {
+    let (drawn, png) = DRAW
+        .run(wanted, bytes)
+        .map_err(|error| Error::broken(DocumentKind::Pdf, error.to_string()))?;
+    drawn.map(|page| PageImage { png, ..page })
+}
+
+fn draw(bytes: Vec<u8>, wanted: PageRequest) -> Result<PageImage> {
+    check_size(&bytes)?;
+    match kind_of(&bytes, "")? {
+        kind @ DocumentKind::Pdf => budget::run(kind, move |budget| pdf::draw(&bytes, &wanted, budget)),
+        kind => Err(Error::NotDrawn(kind.name().into())),
+    }
+}
+
+fn check_size(bytes: &[u8]) -> Result<()> {
+    match bytes.len() > MAX_BYTES {
+        false => Ok(()),
+        true => Err(Error::TooLarge(format!(
             "its file has {} MB, and at most {} are read",
             bytes.len() / 1_000_000,
             MAX_BYTES / 1_000_000
-        )));
+        ))),
     }
+}
+
+/// Reads it here, on a thread of its own that a file which takes too long is left to.
+fn extract_all(bytes: Vec<u8>, name: &str) -> Result<Document> {
+    check_size(&bytes)?;
     let kind = kind_of(&bytes, name)?;
     let (kind, text) = budget::run(kind, move |budget| extract(kind, &bytes, budget))?;
     let text = text::tidy(&text);

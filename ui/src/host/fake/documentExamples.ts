@@ -27,12 +27,21 @@ Dogs travel free of charge.
 A night at the guest pier costs 24 euros. Electricity is included.
 `;
 
+/** The pages of a PDF, of which the second is cited. */
+export const RULES = ['Rules of the harbour', 'Dogs are kept on a leash.\nFires are not allowed.', 'The harbour master decides.'].join('\f');
+
 const HASH = '9f2c51d07be4a6388f10c2de5b7741a0e9d3b6c8f4a1527380de94b7c6a1f035';
 
 /** A passage of {@link TIDES} in a collection. */
 export function tidePassage(collection: string, number: number, headings: string, first: number, last: number): QuotedPassage {
   const text = TIDES.split('\n').slice(first - 1, last).join('\n');
   return { number, collection, file: 'harbour/tides.md', file_hash: HASH, headings, page: null, first_line: first, last_line: last, text };
+}
+
+/** A passage on a page of {@link RULES}. */
+export function rulesPassage(collection: string, number: number): QuotedPassage {
+  const place = { file: 'harbour/rules.pdf', file_hash: HASH, headings: '', page: 2, first_line: 2, last_line: 2 };
+  return { number, collection, ...place, text: 'Dogs are kept on a leash.' };
 }
 
 /** A part with these passages. */
@@ -56,8 +65,9 @@ export function addCollections(host: FakeHost): string[] {
     { path: 'harbour/chart.dwg', bytes: 4_000_000, state: { kind: 'failed', error: { code: 'file_broken', reason: 'file_kind', arguments: { kind: 'this kind of file' }, message: 'this kind of file cannot be read' } } },
     { path: 'harbour/film.mov', bytes: 900_000_000, state: { kind: 'left_out', reason: 'too_large' } },
     { path: 'harbour/keys.txt', bytes: 200, state: { kind: 'left_out', reason: 'unreadable' } },
+    read('harbour/rules.pdf', 3),
     read('harbour/tides.md', 4),
-    ...Array.from({ length: 37 }, (_, at) => read(`harbour/log ${at + 1}.md`, 5 + (at % 3))),
+    ...Array.from({ length: 36 }, (_, at) => read(`harbour/log ${at + 1}.md`, 5 + (at % 3))),
   ];
   const thesis = {
     ...emptyCollection('thesis', 'Thesis sources', folder('Thesis sources')),
@@ -74,7 +84,7 @@ export function addCollections(host: FakeHost): string[] {
     },
   };
   host.keptCollections.push(
-    { view: harbour, files, texts: new Map([['harbour/tides.md', TIDES]]) },
+    { view: harbour, files, texts: new Map([['harbour/tides.md', TIDES], ['harbour/rules.pdf', RULES]]) },
     { view: thesis, files: [read('one.pdf', 8), { path: 'two.pdf', bytes: 1_000_000, state: { kind: 'waiting' } }], texts: new Map() },
     { view: paused, files: [], texts: new Map() },
     { view: gone, files: [], texts: new Map() },

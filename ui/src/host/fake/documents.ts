@@ -8,11 +8,14 @@ import type { EmbeddingProgress } from '../../bindings/EmbeddingProgress';
 import type { Platform } from '../types';
 import { checkCitations, passagesOf } from './citations';
 import type { libraryControls } from './library';
-import { chatsChanged, listen, pause } from './shared';
+import { chatsChanged, listen, pause, refusal } from './shared';
 import { messageOf, type Store } from './store';
 import { notFound, viewOf } from './tree';
 import { textOf } from '../../shared/messageParts';
 import { OWN_CHATS } from '../../shared/passages';
+
+/** A PNG of one white pixel, which a page draws at any size. */
+const WHITE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC';
 
 /** A collection with its files and, by their paths, the texts of those that can be opened. */
 export interface FakeCollection {
@@ -148,6 +151,15 @@ export function documents(host: Documents) {
       if (at < 0) return { ...shown, before: '', after: '', first_line: quoted.first_line, is_changed: true };
       const first_line = text.slice(0, at).split('\n').length;
       return { ...shown, before: text.slice(0, at), after: text.slice(at + quoted.text.length), first_line, is_changed: false };
+    },
+    async passagePage(quoted, page, width) {
+      await pause(10 * host.pace);
+      const pages = collection(quoted.collection).texts.get(quoted.file)?.split('\f');
+      if (!pages) throw notFound('file');
+      const text = pages[page - 1];
+      if (text === undefined || !quoted.file.endsWith('.pdf')) throw refusal('file_broken', 'this document has no such page');
+      const marks = text.includes(quoted.text) ? [{ left: 0.12, top: 0.1, width: 0.6, height: 0.02 }] : [];
+      return { pages: pages.length, width, height: Math.round(width * 1.414), png: WHITE, marks };
     },
     onCollectionsChanged: (listener) => listen(host.collectionListeners, listener),
   } satisfies Partial<Platform>;

@@ -102,6 +102,18 @@ export const documents = translation({
   'passages.open': 'فتح في الملف',
   'passages.changed': 'تغيّر هذا الملف منذ ذلك الحين. هذا المقطع كما اقتُبس.',
 
+  'page.label': 'الصفحة كصورة',
+  'page.area': 'الصفحة. مفاتيح الأسهم تقلب الصفحات، وزائد وناقص يغيّران الحجم',
+  'page.place': 'صفحة {page} من {pages}',
+  'page.previous': 'الصفحة السابقة',
+  'page.next': 'الصفحة التالية',
+  'page.larger': 'تكبير',
+  'page.smaller': 'تصغير',
+  'page.alt': 'صفحة {page} من {pages}. يليها نصها.',
+  'page.altMarked': 'صفحة {page} من {pages} والمقطع مميَّز فيها. يليها نصها.',
+  'page.drawing': 'يجري رسم الصفحة…',
+  'page.failed': 'يتعذّر عرض هذه الصفحة كصورة. اقرأ النص بدلًا منها.',
+
   'citation.source': 'المصدر {number}: {place}',
   'citation.dangling': 'لا مصدر {number} في هذه المحادثة.',
   'citation.earlier': 'المصدر {number} من رسالة سابقة. يُحمَّل بالتمرير إلى الأعلى.',

@@ -102,6 +102,18 @@ export const documents = translation({
   'passages.open': 'In der Datei öffnen',
   'passages.changed': 'Diese Datei hat sich seitdem geändert. So lautete die Passage, als sie zitiert wurde.',
 
+  'page.label': 'Seite als Bild',
+  'page.area': 'Seite. Pfeiltasten blättern, Plus und Minus ändern die Größe',
+  'page.place': 'Seite {page} von {pages}',
+  'page.previous': 'Vorige Seite',
+  'page.next': 'Nächste Seite',
+  'page.larger': 'Vergrößern',
+  'page.smaller': 'Verkleinern',
+  'page.alt': 'Seite {page} von {pages}. Ihr Text folgt.',
+  'page.altMarked': 'Seite {page} von {pages} mit hervorgehobener Passage. Ihr Text folgt.',
+  'page.drawing': 'Seite wird gezeichnet …',
+  'page.failed': 'Diese Seite lässt sich nicht als Bild anzeigen. Bitte den Text lesen.',
+
   'citation.source': 'Quelle {number}: {place}',
   'citation.dangling': 'Dieser Chat hat keine Quelle {number}.',
   'citation.earlier': 'Quelle {number} gehört zu einer früheren Nachricht. Nach oben scrollen, um sie zu laden.',

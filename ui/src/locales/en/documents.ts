@@ -100,6 +100,18 @@ export const documents = {
   'passages.open': 'Open in file',
   'passages.changed': 'This file has changed since. This is the passage as it was quoted.',
 
+  'page.label': 'Page as an image',
+  'page.area': 'Page. Arrow keys change the page, plus and minus its size',
+  'page.place': 'Page {page} of {pages}',
+  'page.previous': 'Previous page',
+  'page.next': 'Next page',
+  'page.larger': 'Zoom in',
+  'page.smaller': 'Zoom out',
+  'page.alt': 'Page {page} of {pages}. Its text follows.',
+  'page.altMarked': 'Page {page} of {pages} with the passage highlighted. Its text follows.',
+  'page.drawing': 'Drawing the page…',
+  'page.failed': 'This page can’t be shown as an image. Read the text instead.',
+
   'citation.source': 'Source {number}: {place}',
   'citation.dangling': 'This chat has no source {number}.',
   'citation.earlier': 'Source {number} belongs to an earlier message. Scroll up to load it.',

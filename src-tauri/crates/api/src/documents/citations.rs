@@ -60,3 +60,32 @@ pub struct PassageText {
     /// True if the file was read again since, and its text is no longer the one that was quoted.
     pub is_changed: bool,
 }
+
+/// A page of the file of a passage as an image.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct PassagePage {
+    /// The number of pages of the file.
+    pub pages: u32,
+    /// The width of the image, in pixels.
+    pub width: u32,
+    /// Its height.
+    pub height: u32,
+    /// A PNG, in Base64.
+    pub png: String,
+    /// The lines of the passage on the page; none if they are not found on it.
+    pub marks: Vec<PageMark>,
+}
+
+/// A rectangle on a page, in shares of its width and height.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
+pub struct PageMark {
+    /// From the left edge.
+    pub left: f32,
+    /// From the upper edge.
+    pub top: f32,
+    /// Its width.
+    pub width: f32,
+    /// Its height.
+    pub height: f32,
+}

@@ -3,7 +3,7 @@
 mod citations;
 mod collections;
 
-pub use citations::{CheckedCitation, CheckedCitations, CitationVerdict, PassageText};
+pub use citations::{CheckedCitation, CheckedCitations, CitationVerdict, PageMark, PassagePage, PassageText};
 pub use collections::{
     CollectionActivity, CollectionFile, CollectionFileState, CollectionSource, CollectionView, CollectionsView,
     EmbeddingProgress, LeftOut, SkipReason, Unwatched,

@@ -1,4 +1,5 @@
-//! A PDF of any bytes: text or an error, in time and without a panic. tests/fuzz has the same for cargo-fuzz.
+//! A PDF of any bytes: text or an error, and an image of its first page or an error, in time and without a panic.
+//! tests/fuzz has the same for cargo-fuzz.
 
 use crate::words;
 
@@ -75,7 +76,15 @@ const WORDS: &[&str] = &[
 pub fn run(data: &[u8]) {
     let mut file = b"%PDF-1.7\n".to_vec();
     file.extend(words::spelled(data, WORDS));
-    if let Ok(document) = documents::read(file, "a.pdf") {
+    if let Ok(document) = documents::read(file.clone(), "a.pdf") {
         assert!(document.text.len() <= documents::MAX_TEXT);
+    }
+    let wanted = documents::PageRequest {
+        page: 1,
+        width: 50,
+        passage: "a".into(),
+    };
+    if let Ok(page) = documents::page_image(file, wanted) {
+        assert!(page.width <= 50 && page.png.starts_with(b"\x89PNG"));
     }
 }

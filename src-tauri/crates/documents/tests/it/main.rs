@@ -7,6 +7,7 @@ mod hostile;
 mod mails;
 mod make;
 mod open_documents;
+mod page_images;
 mod reading;
 mod sheets;
 mod slides;

@@ -1,8 +1,9 @@
-//! A passage in its file, as it is opened from a citation.
+//! A passage in its file, as it is opened from a citation: the text of the file, and its pages.
 
 use std::path::{Path, PathBuf};
 
 use api::PassageText;
+use documents::{PageImage, PageRequest};
 use protocol::{QuotedPassage, OWN_CHATS};
 
 use super::update::{blocking, text_of};
@@ -20,6 +21,39 @@ impl Knowledge {
     /// [`Error::NotFound`] if its collection or its file is gone, or is not read any more; [`Error::Unreadable`] with the
     /// reason if the file cannot be read.
     pub async fn open_passage(&self, quoted: &QuotedPassage) -> Result<PassageText> {
+        if quoted.collection == OWN_CHATS {
+            self.collection(OWN_CHATS).await?;
+            let text = self.chats()?.text(quoted.file.clone()).await;
+            let text = text.map_err(|error| Error::Unreadable(error.message))?;
+            return Ok(in_text(quoted, &text, String::new()));
+        }
+        let file = self.file_of(quoted).await?;
+        let shown = file.place.to_string_lossy().into_owned();
+        let text = blocking(move || {
+            let text = text_of(file.bytes()?, &name(&file.path));
+            text.map(|text| text.text).map_err(|error| error.message)
+        });
+        let text = text.await?.map_err(Error::Unreadable)?;
+        Ok(in_text(quoted, &text, shown))
+    }
+
+    /// A page of the file of a passage as an image, with the lines of the passage if they are on it. The page of the
+    /// passage is one of several that may be asked for; `width` is in pixels.
+    ///
+    /// # Errors
+    /// As [`Knowledge::open_passage`], and [`Error::Unreadable`] for a file that has no pages or not this one.
+    pub async fn page_image(&self, quoted: &QuotedPassage, page: u32, width: u32) -> Result<PageImage> {
+        let file = self.file_of(quoted).await?;
+        let passage = quoted.text.clone();
+        let drawn = blocking(move || {
+            let wanted = PageRequest { page, width, passage };
+            documents::page_image(file.bytes()?, wanted).map_err(|error| error.to_string())
+        });
+        drawn.await?.map_err(Error::Unreadable)
+    }
+
+    /// The file of a passage, if its collection still reads it.
+    async fn file_of(&self, quoted: &QuotedPassage) -> Result<FileOfPassage> {
         let collection = self.collection(&quoted.collection).await?;
         let files = self.index().await?.files(&collection.id).await?;
         let path = files
@@ -27,25 +61,34 @@ impl Knowledge {
             .map(|file| file.path)
             .find(|path| path.to_string_lossy() == quoted.file);
         let path = path.ok_or(Error::NotFound("file"))?;
-        let shown = place(&collection.source, &path).to_string_lossy().into_owned();
-        if collection.id == OWN_CHATS {
-            let text = self.chats()?.text(quoted.file.clone()).await;
-            let text = text.map_err(|error| Error::Unreadable(error.message))?;
-            return Ok(in_text(quoted, &text, String::new()));
-        }
-        let (source, most, name) = (collection.source, collection.rules.most_bytes, name(&path));
-        let text = blocking(move || {
-            let found = FoundFile {
-                path,
-                stamp: Stamp { size: 0, modified: 0 },
-            };
-            let reading = read(&source, &found, most).map_err(|reason| reason.word().to_owned())?;
-            text_of(reading.bytes, &name)
-                .map(|text| text.text)
-                .map_err(|error| error.message)
-        });
-        let text = text.await?.map_err(Error::Unreadable)?;
-        Ok(in_text(quoted, &text, shown))
+        Ok(FileOfPassage {
+            place: place(&collection.source, &path),
+            source: collection.source,
+            most_bytes: collection.rules.most_bytes,
+            path,
+        })
+    }
+}
+
+/// The file of a passage.
+struct FileOfPassage {
+    source: Source,
+    /// Its path in the source.
+    path: PathBuf,
+    /// Its path on this computer.
+    place: PathBuf,
+    most_bytes: u64,
+}
+
+impl FileOfPassage {
+    /// Its bytes as they are now, or why it cannot be read, in a word.
+    fn bytes(&self) -> std::result::Result<Vec<u8>, String> {
+        let found = FoundFile {
+            path: self.path.clone(),
+            stamp: Stamp { size: 0, modified: 0 },
+        };
+        let reading = read(&self.source, &found, self.most_bytes).map_err(|reason| reason.word().to_owned())?;
+        Ok(reading.bytes)
     }
 }
 

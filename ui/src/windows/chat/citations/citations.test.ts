@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import type { Part } from '../../../bindings/Part';
 import { DEFAULT_CHAT_SETTINGS } from '../../../bindings/constants';
-import { addCitingChat, addCollections, passagesPart, tidePassage } from '../../../host/fake/documentExamples';
+import { addCitingChat, addCollections, passagesPart, rulesPassage, tidePassage } from '../../../host/fake/documentExamples';
 import { textPart } from '../../../host/fake';
 import { all, click, composer, host, open, pass, the, useWindow } from '../../../testing/window';
 
@@ -168,6 +168,95 @@ describe('the file of a passage', () => {
     await pass(10);
     expect(textOf('passage-problem').length).toBeGreaterThan(5);
     expect(the('passage-text').textContent).toContain('The tide turns at noon.');
+  });
+});
+
+describe('a page of the file of a passage', () => {
+  /** Opens the passage on the second of three pages. */
+  async function openPage(passage = rulesPassage('harbour', 1)): Promise<void> {
+    addCollections(host);
+    await openWith(passagesPart([passage], coverage));
+    buttons()[0]?.click();
+    await pass(100);
+  }
+  const image = (): HTMLImageElement => {
+    const shown = the('page-image');
+    if (!(shown instanceof HTMLImageElement)) throw new Error('it is an image');
+    return shown;
+  };
+  const disabled = (name: string): boolean => the(name).hasAttribute('disabled');
+  async function press(key: string): Promise<void> {
+    the('page-area').dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+    await pass(100);
+  }
+
+  it('is drawn beside its text, with the lines of the passage on it', async () => {
+    const asked = vi.spyOn(host, 'passagePage');
+    await openPage();
+    expect(asked.mock.calls.map(([{ file }, page, width]) => [file, page, width])).toEqual([['harbour/rules.pdf', 2, 800]]);
+    expect(image().src.startsWith('data:image/png;base64,iVBOR')).toBe(true);
+    expect(image().alt).toBe('Page 2 of 3 with the passage highlighted. Its text follows.');
+    expect(all('page-mark').map(({ style }) => [style.left, style.top, style.width])).toEqual([['12%', '10%', '60%']]);
+    expect(the('passage-text').querySelector('mark')?.textContent).toBe('Dogs are kept on a leash.');
+    expect(textOf('page-place')).toBe('Page 2 of 3');
+  });
+
+  it('has neighbors, which buttons and arrow keys turn to', async () => {
+    await openPage();
+    await click('page-next');
+    await pass(100);
+    expect([textOf('page-place'), image().alt, disabled('page-next')]).toEqual([
+      'Page 3 of 3',
+      'Page 3 of 3. Its text follows.',
+      true,
+    ]);
+    expect(all('page-mark')).toEqual([]);
+    await press('ArrowRight');
+    expect(textOf('page-place')).toBe('Page 3 of 3');
+    await press('ArrowLeft');
+    await press('ArrowLeft');
+    expect([textOf('page-place'), disabled('page-previous')]).toEqual(['Page 1 of 3', true]);
+  });
+
+  it('is drawn anew when it is shown larger, and stays in sight meanwhile', async () => {
+    await openPage();
+    const asked = vi.spyOn(host, 'passagePage');
+    await click('page-larger');
+    expect(all('page-image')).toHaveLength(1);
+    await pass(100);
+    expect(asked.mock.calls.map(([, page, width]) => [page, width])).toEqual([[2, 1200]]);
+    expect(image().width).toBe(1200);
+    // The arrow keys move a page that is wider than its place.
+    await press('ArrowRight');
+    expect(textOf('page-place')).toBe('Page 2 of 3');
+    await press('+');
+    await press('+');
+    expect(disabled('page-larger')).toBe(true);
+    expect(image().width).toBe(2400);
+    await press('0');
+    expect([disabled('page-smaller'), image().width]).toEqual([true, 800]);
+  });
+
+  it('that cannot be drawn says so, leaves the text, and is asked for again', async () => {
+    const asked = vi.spyOn(host, 'passagePage').mockRejectedValueOnce({ code: 'file_broken', message: 'no' });
+    await openPage();
+    expect(textOf('page-problem')).toBe('This page can’t be shown as an image. Read the text instead.');
+    expect(the('passage-text').textContent).toContain('Fires are not allowed.');
+    await click('page-retry');
+    await pass(100);
+    expect(asked).toHaveBeenCalledTimes(2);
+    expect(all('page-problem')).toEqual([]);
+    expect(image().width).toBe(800);
+  });
+
+  it('is not asked for where a file has none, or is gone', async () => {
+    const asked = vi.spyOn(host, 'passagePage');
+    await openPage(tidePassage('harbour', 1, '', 5, 6));
+    expect([asked.mock.calls.length, all('page-area').length]).toEqual([0, 0]);
+    await click('passage-viewer-close');
+    host.keptCollections = [];
+    await openPage({ ...rulesPassage('harbour', 1), file: 'harbour/gone.pdf' });
+    expect([all('page-area').length, textOf('passage-problem').length > 5]).toEqual([0, true]);
   });
 });
 

@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kind::DocumentKind;
 
-/// The largest unpacked stream, in bytes. Images are counted although they are never unpacked.
+/// The largest unpacked stream, in bytes. Images are counted although most are never unpacked.
 const MAX_STREAM: u64 = 256 << 20;
 
 /// The largest sum of all unpacked streams, in bytes.
@@ -70,6 +70,10 @@ fn unusual() -> Error {
     Error::broken(DocumentKind::Pdf, "it is packed in an unusual way")
 }
 
+fn packed_twice() -> Error {
+    Error::broken(DocumentKind::Pdf, "it is packed more than once")
+}
+
 /// True if one of these entries, or a member of its list, is an indirect reference.
 fn refers(dict: &Dict<'_>, keys: [&str; 2]) -> bool {
     let is_reference = |object: MaybeRef<Object<'_>>| object.as_obj_ref().is_some();
@@ -122,11 +126,12 @@ impl<'a> Packed<'a> {
             use Filter::{CcittFaxDecode, DctDecode, Jbig2Decode, JpxDecode};
             matches!(filter, DctDecode | JpxDecode | Jbig2Decode | CcittFaxDecode)
         };
-        // Without a canvas the reader unpacks nothing that ends in an image.
-        if self.filters.iter().any(is_image) {
-            return Ok(self.data.len() as u64);
+        // An image is unpacked only for the page that is drawn, which bounds its pixels.
+        let before_image = self.filters.iter().position(is_image).unwrap_or(self.filters.len());
+        if before_image + 1 < self.filters.len() {
+            return Err(packed_twice());
         }
-        let mut filters = self.filters.as_slice();
+        let mut filters = &self.filters[..before_image];
         let mut data = Cow::Borrowed(&*self.data);
         while let [first, rest @ ..] = filters {
             if !is_text(first) {
@@ -152,7 +157,7 @@ impl<'a> Packed<'a> {
         };
         match after.iter().all(is_text) {
             true => Ok(after.iter().fold(size, |size, _| size.saturating_mul(TEXT_RATIO))),
-            false => Err(Error::broken(DocumentKind::Pdf, "it is packed more than once")),
+            false => Err(packed_twice()),
         }
     }
 

@@ -1,8 +1,11 @@
-//! Text of a PDF: what its pages would draw, by the places where the letters stand.
+//! A PDF: its text, which is what its pages would draw, by the places where the letters stand; and its pages as images.
 
 mod cost;
+mod page;
 
-use hayro_interpret::font::GlyphRun;
+pub(crate) use page::draw;
+
+use hayro_interpret::font::{Glyph, GlyphRun, PositionedGlyph};
 use hayro_interpret::hayro_cmap::BfString;
 use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf};
 use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect, Vec2};
@@ -31,20 +34,8 @@ const MAX_STEPS: u64 = 5_000_000;
 /// # Errors
 /// If the file is broken, protected or too large.
 pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
-    cost::check(bytes, budget)?;
-    let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
-        LoadPdfError::Decryption(_) => Error::Protected(DocumentKind::Pdf.name().into()),
-        LoadPdfError::Invalid => Error::broken(DocumentKind::Pdf, "its table of contents is damaged"),
-    })?;
+    let pdf = open(bytes, budget)?;
     let pages = pdf.pages();
-    match pages.len() {
-        0 => return Err(Error::broken(DocumentKind::Pdf, "it has no pages")),
-        1..=MAX_PAGES => {}
-        more => {
-            let reason = format!("it has {more} pages, and at most {MAX_PAGES} are read");
-            return Err(Error::TooLarge(reason));
-        }
-    }
     let settings = InterpreterSettings {
         render_content: RenderContent::PAGE,
         ..InterpreterSettings::default()
@@ -82,6 +73,23 @@ pub(crate) fn text(bytes: &[u8], budget: &Budget) -> Result<String> {
     }
 }
 
+/// Opens a file that unfolds to no more than is sensible.
+fn open(bytes: &[u8], budget: &Budget) -> Result<Pdf> {
+    cost::check(bytes, budget)?;
+    let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
+        LoadPdfError::Decryption(_) => Error::Protected(DocumentKind::Pdf.name().into()),
+        LoadPdfError::Invalid => Error::broken(DocumentKind::Pdf, "its table of contents is damaged"),
+    })?;
+    match pdf.pages().len() {
+        0 => Err(Error::broken(DocumentKind::Pdf, "it has no pages")),
+        1..=MAX_PAGES => Ok(pdf),
+        more => {
+            let reason = format!("it has {more} pages, and at most {MAX_PAGES} are read");
+            Err(Error::TooLarge(reason))
+        }
+    }
+}
+
 /// Writes down the letters that a page draws.
 struct Letters<'b> {
     budget: &'b Budget,
@@ -104,6 +112,35 @@ struct Placed {
     end: Point,
     /// Along its line, with the font's size as its length.
     along: Vec2,
+    /// From the line that it stands on to what is above it, with the font's size as its length.
+    up: Vec2,
+}
+
+impl Placed {
+    /// The position of a letter of a run that is drawn with this transform.
+    fn of(glyph: &PositionedGlyph<'_>, transform: Affine) -> Self {
+        /// Of glyph space in an em.
+        const EM: f64 = 1000.0;
+        let transform = transform * glyph.transform();
+        let origin = transform * Point::ZERO;
+        let along = transform * Point::new(EM, 0.0) - origin;
+        let advance = match &**glyph {
+            Glyph::Outline(glyph) => glyph.advance_width(),
+            Glyph::Type3(glyph) => glyph.advance_width(),
+        };
+        Self {
+            origin,
+            end: origin + along * (f64::from(advance.unwrap_or(500.0)) / EM),
+            along,
+            up: transform * Point::new(0.0, EM) - origin,
+        }
+    }
+
+    /// True for the first letter of a run that draws the edges of the run before: a letter with an outline is drawn
+    /// twice.
+    fn is_edge(self, mode: &DrawMode, before: Option<Self>) -> bool {
+        matches!(mode, DrawMode::Stroke(_)) && before == Some(self)
+    }
 }
 
 impl<'b> Letters<'b> {
@@ -201,24 +238,9 @@ impl<'b> Letters<'b> {
 
 impl<'a> Device<'a> for Letters<'_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
-        /// Of glyph space in an em.
-        const EM: f64 = 1000.0;
         for (index, glyph) in run.glyphs().iter().enumerate() {
-            let transform: Affine = props.transform * glyph.transform();
-            let origin = transform * Point::ZERO;
-            let em = transform * Point::new(EM, 0.0) - origin;
-            let advance = match &**glyph {
-                hayro_interpret::font::Glyph::Outline(glyph) => glyph.advance_width(),
-                hayro_interpret::font::Glyph::Type3(glyph) => glyph.advance_width(),
-            };
-            let placed = Placed {
-                origin,
-                end: origin + em * (f64::from(advance.unwrap_or(500.0)) / EM),
-                along: em,
-            };
-            // A letter with an outline is drawn twice: filled, and then its edge.
-            let edge = index == 0 && matches!(mode, DrawMode::Stroke(_)) && self.first_of_run == Some(placed);
-            if edge {
+            let placed = Placed::of(glyph, props.transform);
+            if index == 0 && placed.is_edge(mode, self.first_of_run) {
                 return;
             }
             if index == 0 {

@@ -129,6 +129,8 @@ fn unreadable(error: &documents::Error) -> String {
         documents::Error::TooLarge(reason) => format!("this page is too large: {reason}"),
         documents::Error::Protected(_) => "this page is protected".to_owned(),
         documents::Error::Waiting => "two pages before it are still being read; try again in some minutes".to_owned(),
+        // Only drawing ends so.
+        documents::Error::NoPage { .. } | documents::Error::NotDrawn(_) => error.to_string(),
     }
 }
 
