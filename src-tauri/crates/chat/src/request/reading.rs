@@ -18,8 +18,16 @@ const LEAST_MEASURED: u32 = 64;
 /// # Errors
 /// `NotFound` if the host has none, or the chat.
 pub(crate) fn documents<'a>(core: &'a Core, template: &RequestTemplate) -> Result<&'a Arc<dyn PassageSource>> {
-    let source = core.passages.get().filter(|_| !template.settings.collections.is_empty());
-    source.ok_or_else(|| Failure::new(ErrorCode::NotFound, "this chat has no documents; add a folder or files first"))
+    let source = core
+        .passages
+        .get()
+        .filter(|_| !template.settings.collections.is_empty());
+    source.ok_or_else(|| {
+        Failure::new(
+            ErrorCode::NotFound,
+            "this chat has no documents; add a folder or files first",
+        )
+    })
 }
 
 /// The cost of reading all documents for a question after these messages.

@@ -246,7 +246,10 @@ async fn the_cost_of_reading_everything_has_a_time_once_the_model_was_measured()
     let chats = harness.chat.chats();
     let cost = chats.reading_cost(&chat).await.unwrap();
     assert_eq!((cost.passages, cost.parts, cost.seconds), (1, 3, None));
-    let new = chats.reading_cost_of_new(None, settings(Retrieval::Automatic)).await.unwrap();
+    let new = chats
+        .reading_cost_of_new(None, settings(Retrieval::Automatic))
+        .await
+        .unwrap();
     assert_eq!(new, cost);
     let (answer, job) = harness.ask(&chat, "How many?").await;
     job.events.send(text("So it is [1].", 1));
@@ -258,7 +261,9 @@ async fn the_cost_of_reading_everything_has_a_time_once_the_model_was_measured()
     assert!(after.tokens < cost.tokens, "the question takes some of the context");
     let without = chats.reading_cost_of_new(None, ChatSettings::default()).await;
     assert_eq!(without.unwrap_err().code, ErrorCode::NotFound);
-    let nowhere = chats.reading_cost_of_new(Some("none"), settings(Retrieval::Automatic)).await;
+    let nowhere = chats
+        .reading_cost_of_new(Some("none"), settings(Retrieval::Automatic))
+        .await;
     assert_eq!(nowhere.unwrap_err().code, ErrorCode::NotFound);
 }
 
@@ -312,7 +317,10 @@ async fn a_question_after_reading_everything_has_the_notes_and_says_so() {
     assert!(asked.contains("- Fact [2].") && asked.contains("Fact 2."), "{asked}");
     {
         let read = shelf.read.lock().unwrap();
-        assert_eq!((read[0].question.as_str(), read[0].first_number), ("Which ferries are there?", 2));
+        assert_eq!(
+            (read[0].question.as_str(), read[0].first_number),
+            ("Which ferries are there?", 2)
+        );
     }
     // Everything is read for this question alone: the passages that fit it are not looked for.
     assert_eq!(shelf.asked.lock().unwrap().len(), 1);
@@ -346,7 +354,9 @@ async fn reading_everything_is_stopped_and_stores_nothing() {
         let (answers, chat, tell) = (answers.clone(), chat.clone(), tell.clone());
         tokio::spawn(async move {
             let content = [Content::text("Which?")];
-            answers.send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell).await
+            answers
+                .send_after_reading(&chat, &content, &Position::End, "Notes.txt", tell)
+                .await
         })
     };
     heard.recv().await.unwrap();

@@ -138,7 +138,10 @@ impl Knowledge {
 
     /// The model of these vectors, if it is still on this computer and has the same files.
     async fn embedder_named(&self, name: &str) -> Option<Embedder> {
-        let reference = name.rsplit_once('@').map_or(name, |(reference, _)| reference).to_owned();
+        let reference = name
+            .rsplit_once('@')
+            .map_or(name, |(reference, _)| reference)
+            .to_owned();
         let shelf = self.shared.shelf.clone();
         let found = tokio::task::spawn_blocking(move || Embedder::of(&*shelf, &reference));
         found.await.ok().flatten().filter(|embedder| embedder.name() == name)

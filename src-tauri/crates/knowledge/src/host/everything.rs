@@ -89,16 +89,12 @@ impl Knowledge {
         }
     }
 
-    /// Reads all documents of a request for its question; `tell` hears of each part. It ends when the future is dropped.
-    /// All passages that the notes cite are returned, however many they are.
+    /// Reads all documents of a request for its question; `tell` hears of each part. It ends when the future is
+    /// dropped. All passages that the notes cite are returned, however many they are.
     ///
     /// # Errors
     /// Those of reading the index and of the model.
-    pub async fn read_through(
-        &self,
-        request: &ReadingRequest,
-        tell: &TellProgress,
-    ) -> protocol::Result<ReadDocuments> {
+    pub async fn read_through(&self, request: &ReadingRequest, tell: &TellProgress) -> protocol::Result<ReadDocuments> {
         let collections = self.known(&request.collections).await?;
         let collections: Vec<&str> = collections.iter().map(String::as_str).collect();
         let parts = self
@@ -290,8 +286,14 @@ fn with_marks(notes: &str, kept: &BTreeSet<u32>) -> String {
     let mut text = String::with_capacity(notes.len());
     let mut rest = notes;
     while let Some((before, after)) = rest.split_once('[') {
-        let Some((inside, behind)) = after.split_once(']') else { break };
-        let numbers: Option<Vec<u32>> = inside.split(SEPARATORS).filter(|word| !word.is_empty()).map(number).collect();
+        let Some((inside, behind)) = after.split_once(']') else {
+            break;
+        };
+        let numbers: Option<Vec<u32>> = inside
+            .split(SEPARATORS)
+            .filter(|word| !word.is_empty())
+            .map(number)
+            .collect();
         text.push_str(before);
         match numbers {
             Some(numbers) if !numbers.is_empty() => {
@@ -321,7 +323,10 @@ fn number(word: &str) -> Option<u32> {
 fn marks(text: &str) -> Vec<u32> {
     let after = text.split('[').skip(1);
     let inside = after.filter_map(|rest| rest.split_once(']').map(|(inside, _)| inside));
-    inside.flat_map(|inside| inside.split(SEPARATORS)).filter_map(number).collect()
+    inside
+        .flat_map(|inside| inside.split(SEPARATORS))
+        .filter_map(number)
+        .collect()
 }
 
 /// The numbers in brackets of a text.

@@ -261,11 +261,7 @@ impl PassageSource for Knowledge {
         async move { Ok(self.passages_for(request).await?) }.boxed()
     }
 
-    fn reading_cost(
-        &self,
-        collections: Vec<String>,
-        most_tokens: u32,
-    ) -> BoxFuture<'_, protocol::Result<ReadingCost>> {
+    fn reading_cost(&self, collections: Vec<String>, most_tokens: u32) -> BoxFuture<'_, protocol::Result<ReadingCost>> {
         async move {
             let known = self.known(&collections).await?;
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -274,11 +270,7 @@ impl PassageSource for Knowledge {
         .boxed()
     }
 
-    fn read_all(
-        &self,
-        request: ReadingRequest,
-        tell: TellProgress,
-    ) -> BoxFuture<'_, protocol::Result<ReadDocuments>> {
+    fn read_all(&self, request: ReadingRequest, tell: TellProgress) -> BoxFuture<'_, protocol::Result<ReadDocuments>> {
         async move { Ok(fitting(self.read_through(&request, &tell).await?, request.most_tokens)) }.boxed()
     }
 }

@@ -60,9 +60,7 @@ impl Knowledge {
         }
         let activity = match &done {
             Ok(_) => CollectionActivity::Idle,
-            Err(error) => CollectionActivity::Failed {
-                error: error.told(),
-            },
+            Err(error) => CollectionActivity::Failed { error: error.told() },
         };
         self.tell(id, activity);
         done

@@ -305,10 +305,7 @@ impl Drop for Waits<'_> {
 }
 
 fn not_run() -> CallResult {
-    ended(
-        CallEnd::Stopped,
-        "The tool was not run: the person stopped.".to_owned(),
-    )
+    ended(CallEnd::Stopped, "The tool was not run: the person stopped.".to_owned())
 }
 
 fn ended(end: CallEnd, text: String) -> CallResult {

@@ -245,7 +245,11 @@ async fn the_earlier_model_is_searched_until_another_one_has_as_many_vectors() {
     let found = knowledge.search(&[&id], "leaves ferry at seven the", 2).await.unwrap();
     assert!(found.by_meaning && found.passages[0].text.contains("ferry"));
     let asked = world.engine.models.lock().unwrap().last().cloned();
-    assert_eq!(asked.as_deref(), Some("first"), "the question is embedded as its passages are");
+    assert_eq!(
+        asked.as_deref(),
+        Some("first"),
+        "the question is embedded as its passages are"
+    );
     assert_eq!(knowledge.embed().await.unwrap(), 1);
     assert_eq!(searched().await.as_deref(), Some("second"));
     knowledge.search(&[&id], "ferry", 2).await.unwrap();
@@ -417,7 +421,11 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
         assert_eq!(cited, files * entries);
         // What a question or a tool is given fits its context, whatever the notes cite.
         let given = PassageSource::read_all(&world.knowledge, request, tell).await.unwrap();
-        let size: usize = given.passages.iter().map(|passage| super::size::quoted_tokens(&passage.text)).sum();
+        let size: usize = given
+            .passages
+            .iter()
+            .map(|passage| super::size::quoted_tokens(&passage.text))
+            .sum();
         assert!(size <= 600 && given.coverage.is_whole(), "{size}");
     }
 }
@@ -461,5 +469,8 @@ async fn a_file_that_cannot_be_read_says_why_by_a_reason() {
         panic!("{file:?}");
     };
     assert_eq!(error.reason, Some(protocol::Reason::FileKind));
-    assert!(error.arguments.contains_key("kind") && !error.message.is_empty(), "{error:?}");
+    assert!(
+        error.arguments.contains_key("kind") && !error.message.is_empty(),
+        "{error:?}"
+    );
 }
