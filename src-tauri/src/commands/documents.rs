@@ -115,8 +115,8 @@ pub async fn open_passage(app: State<'_, App>, passage: QuotedPassage) -> Result
     Ok(app.knowledge.open_passage(&passage).await?)
 }
 
-/// The cost of reading all documents of a chat for its next message; without a chat, of a new one with these settings in
-/// this project.
+/// The cost of reading all documents of a chat for its next message; without a chat, of a new one with these settings
+/// in this project.
 #[command(chat)]
 pub async fn reading_cost(
     app: State<'_, App>,

@@ -13,8 +13,8 @@ use crate::request::passages::words;
 use crate::request::reading::{documents, reading_request};
 
 impl Answers {
-    /// Reads all documents of a chat for a question, then asks it with the notes as a file of this name and the passages
-    /// that they cite. `tell` hears of each part. Nothing is stored if this fails.
+    /// Reads all documents of a chat for a question, then asks it with the notes as a file of this name and the
+    /// passages that they cite. `tell` hears of each part. Nothing is stored if this fails.
     ///
     /// # Errors
     /// As [`Answers::send`]; `NotFound` if the chat has no documents, `Busy` while they are read for another question,

@@ -89,8 +89,8 @@ impl Knowledge {
         }
     }
 
-    /// Reads all documents of a request for its question; `tell` hears of each part. It ends when the future is dropped.
-    /// All passages that the notes cite are returned, however many they are.
+    /// Reads all documents of a request for its question; `tell` hears of each part. It ends when the future is
+    /// dropped. All passages that the notes cite are returned, however many they are.
     ///
     /// # Errors
     /// Those of reading the index and of the model.
