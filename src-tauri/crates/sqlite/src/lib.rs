@@ -7,4 +7,4 @@ pub mod privacy;
 pub mod words;
 
 pub use error::{Error, Result};
-pub use open::{begin, options_of, private_file, writer, BUSY_TIMEOUT};
+pub use open::{begin, missing_table, options_of, private_file, writer, BUSY_TIMEOUT};

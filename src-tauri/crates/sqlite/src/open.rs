@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use files::Durability;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, Sqlite, SqlitePool, Transaction};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqliteExecutor, SqlitePool, Transaction};
 
 use crate::privacy;
 use crate::Result;
@@ -52,6 +52,17 @@ pub fn writer(options: SqliteConnectOptions) -> SqlitePool {
 /// [`crate::Error::Locked`] if another process holds the lock for longer than [`BUSY_TIMEOUT`]; others of SQLite.
 pub async fn begin(writer: &SqlitePool) -> Result<Transaction<'static, Sqlite>> {
     Ok(writer.begin_with("BEGIN IMMEDIATE").await?)
+}
+
+/// The first of these tables that a file lacks: without all of them it is damaged.
+///
+/// # Errors
+/// Those of reading the file.
+pub async fn missing_table<'a>(file: impl SqliteExecutor<'_>, tables: &[&'a str]) -> Result<Option<&'a str>> {
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+    let here: Vec<(String,)> = sqlx::query_as(sql).fetch_all(file).await?;
+    let is_missing = |table: &&&str| !here.iter().any(|(name,)| name == **table);
+    Ok(tables.iter().find(is_missing).copied())
 }
 
 #[cfg(test)]

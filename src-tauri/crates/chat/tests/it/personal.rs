@@ -6,8 +6,8 @@ use api::{ChatSettings, Endpoint, Retrieval};
 use futures::future::BoxFuture;
 use protocol::fake::FakeJob;
 use protocol::{
-    Content, Coverage, FinishReason, PassageRequest, PassageSource, QuotedPassage, Result, Role, OWN_CHATS,
-    SUGGEST_NOTE,
+    Content, Coverage, Error, ErrorCode, FinishReason, PassageRequest, PassageSource, QuotedPassage, ReadDocuments,
+    ReadingCost, ReadingRequest, Result, Role, TellProgress, OWN_CHATS, SUGGEST_NOTE,
 };
 use serde_json::{json, Map};
 
@@ -167,6 +167,15 @@ impl PassageSource for Passages {
         let passages = request.collections.iter().enumerate().map(passage).collect();
         let coverage = Coverage::default();
         Box::pin(std::future::ready(Ok(Some(Content::Passages { passages, coverage }))))
+    }
+
+    fn reading_cost(&self, _: Vec<String>, _: u32) -> BoxFuture<'_, Result<ReadingCost>> {
+        Box::pin(std::future::ready(Ok(ReadingCost::default())))
+    }
+
+    fn read_all(&self, _: ReadingRequest, _: TellProgress) -> BoxFuture<'_, Result<ReadDocuments>> {
+        let nothing = Error::new(ErrorCode::NotFound, "there are no documents");
+        Box::pin(std::future::ready(Err(nothing)))
     }
 }
 

@@ -242,9 +242,7 @@ impl History {
 
     /// Fails with [`Error::Damaged`] if a table is gone that the migrations made.
     async fn check_tables(&self) -> Result<()> {
-        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
-        let here: Vec<String> = values!(&self.readers, sql).await?;
-        match TABLES.iter().find(|table| !here.iter().any(|name| name == *table)) {
+        match sqlite::missing_table(&self.readers, &TABLES).await? {
             Some(table) => {
                 tracing::warn!(table, "a table of the history is missing");
                 Err(Error::Damaged)

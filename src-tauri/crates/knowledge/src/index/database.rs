@@ -110,16 +110,22 @@ impl Index {
             VERSION => {}
             found => return Err(Error::Newer { found, known: VERSION }),
         }
-        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
-        let here: Vec<(String,)> = sqlx::query_as(sql).fetch_all(&mut *transaction).await?;
+        let missing = sqlite::missing_table(&mut *transaction, &TABLES).await?;
         transaction.commit().await?;
-        match TABLES.iter().find(|table| !here.iter().any(|(name,)| name == *table)) {
+        match missing {
             Some(table) => {
                 tracing::warn!(table, "a table of the index is missing");
                 Err(Error::Damaged)
             }
             None => Ok(()),
         }
+    }
+
+    /// Lets the file grow to so many pages, as on a full disk: SQLite tells both alike.
+    #[cfg(test)]
+    pub async fn limit_pages(&self, pages: u32) {
+        let limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+        sqlx::query(limit).execute(&self.writer).await.unwrap();
     }
 
     /// A transaction that holds the write lock from its start.

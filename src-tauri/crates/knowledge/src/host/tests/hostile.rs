@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use api::{CollectionFileState, SkipReason};
+use api::{CollectionActivity, CollectionFileState, SkipReason};
 
 use super::World;
+use crate::folder::{Rules, Source};
+use crate::Error;
 
 #[tokio::test]
 async fn links_pipes_and_odd_names_do_no_harm() {
@@ -104,4 +106,48 @@ async fn a_file_that_grows_is_read_once_it_rests() {
     writing.join().unwrap();
     world.knowledge.update(&id).await.unwrap();
     assert_eq!(world.found(&id, "zeppelin").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_full_disk_keeps_what_was_read_and_goes_on_after_room_was_made() {
+    let world = World::new();
+    for number in 0..300 {
+        world.write(
+            &format!("{number}.txt"),
+            &format!("Log {number}. {}", "The wind rose. ".repeat(100)),
+        );
+    }
+    let source = Source::Folder(world.folder.path().into());
+    let id = world.knowledge.add("Logs", &source, &Rules::default()).await.unwrap();
+    let index = world.knowledge.index().await.unwrap();
+    index.limit_pages(400).await;
+    let error = world.knowledge.update(&id).await.unwrap_err();
+    assert!(matches!(error, Error::DiskFull), "{error}");
+    let view = &world.knowledge.view().await.unwrap().collections[0];
+    let read = view.read;
+    assert!(read > 0 && read < 300 && read + view.waiting == 300, "{read}");
+    assert!(matches!(view.activity, CollectionActivity::Failed { .. }));
+    assert!(!world.found(&id, "wind").await.is_empty(), "what was read is found");
+    index.limit_pages(1_000_000).await;
+    let updated = world.knowledge.update(&id).await.unwrap();
+    assert_eq!((updated.read + updated.kept, updated.failed), (300, 0));
+    let view = &world.knowledge.view().await.unwrap().collections[0];
+    assert_eq!((view.read, view.waiting, view.passages >= 300), (300, 0, true));
+    index.check().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_empty_files_hide_no_other_one() {
+    let world = World::new();
+    for number in 0..100_000 {
+        std::fs::File::create(world.folder.path().join(format!("{number}.txt"))).unwrap();
+    }
+    world.write("zebra.txt", "The ferry leaves at seven.");
+    let begun = std::time::Instant::now();
+    let id = world.added().await;
+    println!("report: 100,000 empty files took {:?}", begun.elapsed());
+    let view = &world.knowledge.view().await.unwrap().collections[0];
+    assert_eq!((view.read, view.skipped), (1, 100_000));
+    assert_eq!(view.left_out.iter().map(|left| left.count).sum::<u64>(), 100_000);
+    assert_eq!(world.found(&id, "ferry").await.len(), 1);
 }
