@@ -203,6 +203,14 @@ export interface Commands {
   citations(message: string): Promise<CheckedCitations>;
   /** The file of a passage with the passage in it. */
   openPassage(passage: QuotedPassage): Promise<PassageText>;
+  /** A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it. */
+  passagePage(passage: QuotedPassage, page: number, width: number): Promise<PassagePage>;
+  /** The cost of reading all documents of a chat for its next message; without a chat, of a new one with these settings in this project. */
+  readingCost(chat: string | null, project: string | null, settings: ChatSettings): Promise<ReadingCost>;
+  /** Reads all documents of a chat for a question, telling of each part, then asks it with the notes, as `send` does. Rejects with `stopped` if `stop_reading` ended it. */
+  sendAfterReading(chat: string, content: Array<Content>, position: Position, onProgress: (message: CallProgress) => void): Promise<Turn>;
+  /** Stops reading the documents of a chat; its question is not asked. */
+  stopReading(chat: string): Promise<void>;
   /** The notes of a project or, without one, those for chats outside of projects; the oldest first. */
   notes(project: string | null): Promise<Array<Note>>;
   /** Adds a note that the user wrote. */
@@ -213,14 +221,6 @@ export interface Commands {
   deleteNote(note: string): Promise<void>;
   /** Has the chats of a project told its notes, or not. */
   useProjectNotes(id: string, usesNotes: boolean): Promise<void>;
-  /** The cost of reading all documents of a chat for its next message; without a chat, of a new one with these settings in this project. */
-  readingCost(chat: string | null, project: string | null, settings: ChatSettings): Promise<ReadingCost>;
-  /** Reads all documents of a chat for a question, telling of each part, then asks it with the notes, as `send` does. Rejects with `stopped` if `stop_reading` ended it. */
-  sendAfterReading(chat: string, content: Array<Content>, position: Position, onProgress: (message: CallProgress) => void): Promise<Turn>;
-  /** Stops reading the documents of a chat; its question is not asked. */
-  stopReading(chat: string): Promise<void>;
-  /** A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it. */
-  passagePage(passage: QuotedPassage, page: number, width: number): Promise<PassagePage>;
   /** Stores a question and begins its answer, which `attach` shows as it grows. An edited question goes where the earlier one stands. */
   send(chat: string, content: Array<Content>, position: Position): Promise<Turn>;
   /** Stores a question and begins two answers to it, each with its own settings. The chat shows the first. */
@@ -582,15 +582,15 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   setProjectCollections: ['chat'],
   citations: ['chat'],
   openPassage: ['chat'],
+  passagePage: ['chat'],
+  readingCost: ['chat'],
+  sendAfterReading: ['chat'],
+  stopReading: ['chat'],
   notes: ['chat', 'settings'],
   addNote: ['chat', 'settings'],
   changeNote: ['chat', 'settings'],
   deleteNote: ['chat', 'settings'],
   useProjectNotes: ['chat'],
-  readingCost: ['chat'],
-  sendAfterReading: ['chat'],
-  stopReading: ['chat'],
-  passagePage: ['chat'],
   send: ['chat', 'quick'],
   sendToTwo: ['chat'],
   regenerate: ['chat'],
@@ -812,15 +812,15 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   setProjectCollections: (id, collections) => invoke('set_project_collections', { id, collections }),
   citations: (message) => invoke('citations', { message }),
   openPassage: (passage) => invoke('open_passage', { passage }),
+  passagePage: (passage, page, width) => invoke('passage_page', { passage, page, width }),
+  readingCost: (chat, project, settings) => invoke('reading_cost', { chat, project, settings }),
+  sendAfterReading: (chat, content, position, onProgress) => invoke('send_after_reading', { chat, content, position, onProgress: channel(onProgress) }),
+  stopReading: (chat) => invoke('stop_reading', { chat }),
   notes: (project) => invoke('notes', { project }),
   addNote: (project, text) => invoke('add_note', { project, text }),
   changeNote: (note, text) => invoke('change_note', { note, text }),
   deleteNote: (note) => invoke('delete_note', { note }),
   useProjectNotes: (id, usesNotes) => invoke('use_project_notes', { id, usesNotes }),
-  readingCost: (chat, project, settings) => invoke('reading_cost', { chat, project, settings }),
-  sendAfterReading: (chat, content, position, onProgress) => invoke('send_after_reading', { chat, content, position, onProgress: channel(onProgress) }),
-  stopReading: (chat) => invoke('stop_reading', { chat }),
-  passagePage: (passage, page, width) => invoke('passage_page', { passage, page, width }),
   send: (chat, content, position) => invoke('send', { chat, content, position }),
   sendToTwo: (chat, content, position, settings) => invoke('send_to_two', { chat, content, position, settings }),
   regenerate: (message, settings) => invoke('regenerate', { message, settings }),
