@@ -4,6 +4,8 @@
 //! The crate `api`, which windows use, exports the TypeScript of these types.
 
 mod call_body;
+mod citation_marks;
+mod document_search;
 mod embedding;
 mod engine;
 mod error;
@@ -30,6 +32,8 @@ mod router;
 mod toolbox;
 
 pub use call_body::CallBody;
+pub use citation_marks::{citation_marks, CitationMark};
+pub use document_search::{DocumentCollection, DocumentSearch};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use engine::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, EngineActivity, JobHandle, LocalEngine, MemoryGuard,

@@ -8,6 +8,7 @@ mod finding;
 mod follower;
 mod following;
 mod prefixes;
+mod programs;
 mod size;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@ mod engine;
 mod honesty;
 #[cfg(unix)]
 mod hostile;
+mod programs;
 
 use std::sync::atomic::Ordering;
 
