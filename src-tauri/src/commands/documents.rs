@@ -14,7 +14,7 @@ use crate::windows::question;
 use crate::words;
 
 /// All collections with the states of their files, and how far passages are embedded.
-#[command(chat)]
+#[command(chat, settings)]
 pub async fn collections(app: State<'_, App>) -> Result<CollectionsView> {
     Ok(app.knowledge.view().await?)
 }
