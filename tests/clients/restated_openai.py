@@ -88,7 +88,7 @@ def a_call_and_its_result():
 @case(API, "tools and items that run elsewhere are left out; theirs tell the model that they are not available")
 def what_runs_elsewhere_is_skipped():
     search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "q"}}
-    elsewhere = [{"type": "web_search_preview"}, {"type": "file_search", "vector_store_ids": ["v"]}, *Responses.tools]
+    elsewhere = [{"type": "web_search_preview"}, {"type": "code_interpreter", "container": {"type": "auto"}}, *Responses.tools]
     one_prompt(lambda: responses([item("user", "Hi")], tools=Responses.tools), lambda: responses([item("user", "Hi"), search], tools=elsewhere))
 
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::{KeySource, ModelShelf, ServerSettings, ServerStatus, Settings};
 use net::Net;
-use protocol::{Engine, Error, ErrorCode, Result};
+use protocol::{DocumentSearch, Engine, Error, ErrorCode, Result};
 use server::ServerSwitch;
 
 /// The keychain's name of the key that clients must send.
@@ -20,9 +20,14 @@ pub struct LocalServer {
 }
 
 impl LocalServer {
-    /// A server that is off, for the models of this computer.
-    pub fn new(engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>, net: Net) -> Self {
-        let switch = ServerSwitch::new(engine, models, Some(engine::trim_heap));
+    /// A server that is off, for the models and the documents of this computer.
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        models: Arc<dyn ModelShelf>,
+        documents: Arc<dyn DocumentSearch>,
+        net: Net,
+    ) -> Self {
+        let switch = ServerSwitch::new(engine, models, Some(engine::trim_heap), documents);
         Self { switch, net }
     }
 

@@ -113,7 +113,6 @@ impl App {
         let models = ModelFolder::open();
         let net = Net::open(net::Settings::of_this_computer(data_dir));
         let hub = Hub::open(net.clone(), models.clone(), data_dir);
-        let server = LocalServer::new(Arc::new(mlx), Arc::new(models.clone()), net.clone());
         let updates = AppUpdates::new(net.clone(), releases);
         // The settings, endpoints and model folders among them, are in the history, which is opened along with the
         // engine.
@@ -130,6 +129,8 @@ impl App {
         let knowledge = Knowledge::new(&data_dir.join(DOCUMENTS), Arc::new(all), Arc::new(models.clone()));
         knowledge.set_chats(Arc::new(chat.library().clone()));
         chat.set_passage_source(Arc::new(knowledge.clone()));
+        let documents = Arc::new(knowledge.clone());
+        let server = LocalServer::new(Arc::new(mlx), Arc::new(models.clone()), documents, net.clone());
         let read = Arc::new(ToolChats {
             stored: chat.clone(),
             temporary: temporary.clone(),

@@ -99,7 +99,8 @@ command::list![
     data::{data_use, back_up_now, add_from_set_aside, reveal_data, delete_all_chats},
     network::{net_settings, set_offline, set_token, outbound_requests},
     server::{
-        server_status, set_server, new_server_key, forget_server_key, server_key, served_models, client_setups,
+        server_status, set_server, new_server_key, forget_server_key, server_key, allow_server_collections,
+        served_models, client_setups,
     },
     tools::{
         chat_tools, tools_change, use_new_tools, server_resources, attach_resource, server_prompts,

@@ -57,6 +57,7 @@ pub async fn set_server(
         port,
         network,
         key_made_at,
+        ..before
     };
     store(&app, settings).await
 }
@@ -92,6 +93,14 @@ pub async fn forget_server_key(app: State<'_, App>) -> Result<ServerStatus> {
 #[command(settings)]
 pub async fn server_key(app: State<'_, App>) -> Result<Option<String>> {
     app.server.key(&app.chat.settings().get().await?.server).await
+}
+
+/// Lets programs search these collections of documents and no others, by their ids. A running server goes on.
+#[command(settings)]
+pub async fn allow_server_collections(app: State<'_, App>, collections: Vec<String>) -> Result<ServerStatus> {
+    let mut settings = app.chat.settings().get().await?.server;
+    settings.collections = collections;
+    store(&app, settings).await
 }
 
 /// The models that the server lists, by the names that clients use.

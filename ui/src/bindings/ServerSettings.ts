@@ -20,4 +20,8 @@ network: boolean,
  * The time at which the clients' key was created, in milliseconds since 1970; the key itself is in the keychain.
  * `None` if there is none. A new key thereby changes the settings, and every process notices.
  */
-key_made_at: number | null, };
+key_made_at: number | null, 
+/**
+ * The ids of the collections of documents that programs may search; none at first.
+ */
+collections: Array<string>, };

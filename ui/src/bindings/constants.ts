@@ -198,7 +198,8 @@ export const DEFAULT_SETTINGS: Settings = {
     "on": false,
     "port": 8231,
     "network": false,
-    "key_made_at": null
+    "key_made_at": null,
+    "collections": []
   },
   "keep_awake": false,
   "snippets": [],

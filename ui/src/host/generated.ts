@@ -371,6 +371,8 @@ export interface Commands {
   forgetServerKey(): Promise<ServerStatus>;
   /** The key, to be shown or copied; `null` if there is none. */
   serverKey(): Promise<string | null>;
+  /** Lets programs search these collections of documents and no others, by their ids. A running server goes on. */
+  allowServerCollections(collections: Array<string>): Promise<ServerStatus>;
   /** The models that the server lists, by the names that clients use. */
   servedModels(): Promise<Array<string>>;
   /** The configuration of other programs for a model of the server, with its key or with dots in its place. */
@@ -666,6 +668,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   newServerKey: ['settings'],
   forgetServerKey: ['settings'],
   serverKey: ['settings'],
+  allowServerCollections: ['settings'],
   servedModels: ['settings'],
   clientSetups: ['settings'],
   chatTools: ['chat'],
@@ -896,6 +899,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   newServerKey: () => invoke('new_server_key'),
   forgetServerKey: () => invoke('forget_server_key'),
   serverKey: () => invoke('server_key'),
+  allowServerCollections: (collections) => invoke('allow_server_collections', { collections }),
   servedModels: () => invoke('served_models'),
   clientSetups: (model, withKey) => invoke('client_setups', { model, withKey }),
   chatTools: () => invoke('chat_tools'),

@@ -5,6 +5,8 @@
 
 mod call_body;
 mod chat_texts;
+mod citation_marks;
+mod document_search;
 mod embedding;
 mod engine;
 mod error;
@@ -32,6 +34,8 @@ mod toolbox;
 
 pub use call_body::CallBody;
 pub use chat_texts::{ChatText, ChatTexts, OWN_CHATS};
+pub use citation_marks::{citation_marks, CitationMark};
+pub use document_search::{DocumentCollection, DocumentSearch};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use engine::{
     AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, EngineActivity, JobHandle, LocalEngine, MemoryGuard,

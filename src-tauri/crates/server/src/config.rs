@@ -6,6 +6,7 @@ use std::time::Duration;
 use api::ServerSettings;
 use protocol::ImageDetail;
 
+use crate::answer::allowed_documents::AllowedDocuments;
 use crate::models::keep_alive::KeepAlive;
 
 /// The default port.
@@ -31,6 +32,8 @@ pub struct ServerConfig {
     pub keep_alive: KeepAlive,
     /// The default image detail.
     pub image_detail: ImageDetail,
+    /// The documents that clients may search.
+    pub documents: AllowedDocuments,
     /// Gives memory that the allocator keeps back to the system; called a while after a large request.
     pub trim_heap: Option<fn()>,
     /// Limits.
@@ -47,6 +50,7 @@ impl Default for ServerConfig {
             fallback_model: None,
             keep_alive: KeepAlive::default(),
             image_detail: ImageDetail::default(),
+            documents: AllowedDocuments::default(),
             trim_heap: None,
             limits: Limits::default(),
         }

@@ -22,6 +22,7 @@ mod routes;
 mod server;
 mod state;
 
+pub use answer::allowed_documents::AllowedDocuments;
 pub use app::client_setups::client_setups;
 pub use app::managed_server::{new_key, ServerSwitch};
 pub use config::{Limits, ServerConfig, DEFAULT_PORT, WAITING};

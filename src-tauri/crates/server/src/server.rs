@@ -76,6 +76,7 @@ impl Server {
             counts: Arc::new(Semaphore::new(COUNTS_AT_ONCE)),
             keep_alive: config.keep_alive,
             image_detail: Mutex::new(config.image_detail),
+            documents: config.documents,
             address,
             stop: CancellationToken::new(),
         });

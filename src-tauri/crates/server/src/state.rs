@@ -8,6 +8,7 @@ use protocol::{Engine, Error, ErrorCode, ImageDetail, ModelInfo, Request, Result
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::answer::allowed_documents::AllowedDocuments;
 use crate::answer::responses_store::ResponsesStore;
 use crate::config::Limits;
 use crate::figures::clients::Clients;
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) keep_alive: KeepAlive,
     /// The default image detail.
     pub(crate) image_detail: Mutex<ImageDetail>,
+    /// The documents that clients may search.
+    pub(crate) documents: AllowedDocuments,
     pub(crate) address: SocketAddr,
     /// Ends everything.
     pub(crate) stop: CancellationToken,

@@ -123,6 +123,13 @@ const LIST = {
     setting,
     under: 'revealed',
   },
+  serverDocuments: {
+    page: 'server',
+    labelKey: 'server.documents',
+    aboutKey: 'server.documents.about',
+    setting,
+    under: 'revealed',
+  },
   serverActivity: { page: 'server', labelKey: 'server.activity', under: 'revealed' },
   serverSetup: { page: 'server', labelKey: 'server.setup', aboutKey: 'server.setup.about', under: 'revealed' },
 

@@ -88,6 +88,9 @@ export function server(host: Shared & ReturnType<typeof serverControls>) {
     async serverKey() {
       return stored;
     },
+    async allowServerCollections(collections) {
+      return store({ collections });
+    },
     async servedModels() {
       return host.local.filter((model) => model.problem === null).map((model) => model.reference);
     },

@@ -400,6 +400,9 @@ export const cases: readonly Case[] = [
       if (on.settings.key_made_at !== null) await host.forgetServerKey();
       same((await host.setServer(true, 18231, true)).state.kind, 'key_needed', 'the server for other computers without a key');
       same(await host.serverKey(), null, 'its key');
+      same([before.collections, (await host.allowServerCollections(['notes'])).settings.collections], [[], ['notes']], 'the documents that programs may search');
+      same((await host.setServer(true, 18231, false)).settings.collections, ['notes'], 'the documents, after another change');
+      await host.allowServerCollections([]);
       const off = await host.setServer(false, before.port, false);
       same([off.state.kind, off.clients.length, off.settings], ['off', 0, before], 'the server, as before');
     },

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 
+import { addCollections } from '../../host/fake/documentExamples';
 import { all, click, field, host, open, pass, submit, the, useWindow, write } from '../../testing/window';
 
 useWindow();
@@ -337,5 +338,34 @@ describe('a set-up', () => {
     await pass(0);
     expect(await offered()).toEqual([...before, 'org/new']);
     expect(the('setup-text').textContent).toContain('org/new');
+  });
+});
+
+describe('documents', () => {
+  it('are closed to apps until they are checked, one by one', async () => {
+    addCollections(host);
+    await openServer();
+    await click('server-switch');
+    await pass(0);
+    const boxes = (): HTMLInputElement[] => all('server-collection') as HTMLInputElement[];
+    expect(boxes().map(({ checked }) => checked)).toEqual([false, false, false, false]);
+    boxes()[1]?.click();
+    await pass(0);
+    boxes()[0]?.click();
+    await pass(0);
+    const named = host.keptCollections.map(({ view }) => view.id);
+    expect(host.app.server.collections).toEqual([named[1], named[0]]);
+    expect(boxes().map(({ checked }) => checked)).toEqual([true, true, false, false]);
+    expect(state()[0]).toBe('on');
+    boxes()[1]?.click();
+    await pass(0);
+    expect(host.app.server.collections).toEqual([named[0]]);
+  });
+
+  it('say so if there are none', async () => {
+    await openServer();
+    await click('server-switch');
+    await pass(0);
+    expect(the('no-server-documents').textContent).toBe('No documents yet. Add them in a project or chat.');
   });
 });

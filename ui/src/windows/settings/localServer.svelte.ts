@@ -55,6 +55,16 @@ export class LocalServer {
     else this.toasts.settle('server');
   }
 
+  /** Lets apps search a collection of documents, or no longer. */
+  async allow(collection: string, allowed: boolean): Promise<void> {
+    if (!this.status) return;
+    const others = this.status.settings.collections.filter((id) => id !== collection);
+    const collections = allowed ? [...others, collection] : others;
+    const error = await this.#change(() => this.platform.allowServerCollections(collections));
+    if (error) this.toasts.report(error, 'server');
+    else this.toasts.settle('server');
+  }
+
   async makeKey(): Promise<void> {
     this.shownKey = null;
     this.keyProblem = await this.#change(() => this.platform.newServerKey());

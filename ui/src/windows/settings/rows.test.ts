@@ -12,12 +12,12 @@ afterEach(() => chooseLanguage(['en']));
 const settingsUnder = (under?: string): RowName[] =>
   ROW_NAMES.filter((name) => ROWS[name].setting && ROWS[name].under === under);
 
-it('has 9 pages, 27 settings in view, 5 under Advanced and 3 that the server reveals', () => {
+it('has 9 pages, 27 settings in view, 5 under Advanced and 4 that the server reveals', () => {
   expect(PAGES).toHaveLength(9);
   expect(PAGES.filter(({ groupKey }) => groupKey)).toHaveLength(3);
   expect(settingsUnder()).toHaveLength(27);
   expect(settingsUnder('advanced')).toEqual(['density', 'budget', 'imageDetail', 'threads', 'promptCache']);
-  expect(settingsUnder('revealed')).toEqual(['serverPort', 'serverKey', 'serverNetwork']);
+  expect(settingsUnder('revealed')).toEqual(['serverPort', 'serverKey', 'serverNetwork', 'serverDocuments']);
 });
 
 it('names the rows of every page in their order, those under Advanced folded', async () => {

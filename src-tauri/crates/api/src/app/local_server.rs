@@ -21,6 +21,8 @@ pub struct ServerSettings {
     /// `None` if there is none. A new key thereby changes the settings, and every process notices.
     #[ts(type = "number | null")]
     pub key_made_at: Option<i64>,
+    /// The ids of the collections of documents that programs may search; none at first.
+    pub collections: Vec<String>,
 }
 
 impl ServerSettings {
@@ -35,6 +37,7 @@ impl Default for ServerSettings {
             port: Self::PORT,
             network: false,
             key_made_at: None,
+            collections: Vec::new(),
         }
     }
 }

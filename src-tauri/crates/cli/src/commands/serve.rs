@@ -7,9 +7,10 @@ use clap::Args;
 use engine_socket::EngineSocket;
 use protocol::{FolderSource, LoadEvent, LocalEngine};
 use serde_json::json;
-use server::{new_key, KeepAlive, Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
+use server::{new_key, AllowedDocuments, KeepAlive, Limits, Server, ServerConfig, DEFAULT_PORT, WAITING};
 use tokio::signal::unix::{signal, SignalKind};
 
+use crate::commands::docs::collection_named;
 use crate::input::whole;
 use crate::{app, output};
 
@@ -49,6 +50,9 @@ pub struct ServeArgs {
     /// Allow another host name for this server, for example a proxy's (repeatable)
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+    /// Let programs search this collection of documents (repeatable)
+    #[arg(long, value_name = "NAME")]
+    docs: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -110,6 +114,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         fallback_model: model.as_ref().map(|model| model.reference.clone()),
         keep_alive: args.keep_alive.unwrap_or_default(),
         image_detail: settings.image_detail,
+        documents: documents(&args.docs).await?,
         trim_heap: Some(engine::trim_heap),
         limits,
     };
@@ -141,6 +146,19 @@ pub async fn run(args: ServeArgs) -> Result<()> {
     };
     server.stop().await;
     outcome
+}
+
+/// The documents that programs may search: the collections of these names.
+async fn documents(names: &[String]) -> Result<AllowedDocuments> {
+    if names.is_empty() {
+        return Ok(AllowedDocuments::default());
+    }
+    let knowledge = app::knowledge().await?;
+    let mut allowed = Vec::new();
+    for name in names {
+        allowed.push(collection_named(&knowledge, name).await?.id);
+    }
+    Ok(AllowedDocuments::new(Arc::new(knowledge), allowed))
 }
 
 /// Loads the model, if there is one; ends only if that fails.

@@ -1,12 +1,11 @@
 //! Holding an answer against the passages that it was given: by strings and numbers alone, without a model. It finds
 //! what is certainly not in a passage; it cannot say that a sentence follows from one.
 
-mod marks;
 mod sentences;
 
 use std::ops::Range;
 
-use marks::{marks, Mark};
+use protocol::{citation_marks, CitationMark};
 use sentences::{claims, sentences, Known};
 
 /// An answer with its marks checked.
@@ -47,7 +46,7 @@ pub enum Verdict {
 /// Checks the marks of an answer, which was given these texts as passages 1, 2 and so on. Marks in code are none. A
 /// sentence with several marks is held against all of their passages together.
 pub fn check(answer: &str, passages: &[&str]) -> Checked {
-    let all = marks(answer);
+    let all = citation_marks(answer);
     let known: Vec<Known> = passages.iter().map(|passage| Known::of(passage)).collect();
     let mut checked = Checked::default();
     let mut rest = all.as_slice();
@@ -91,7 +90,7 @@ fn passage(passages: &[Known], number: usize) -> Option<&Known> {
 }
 
 /// A sentence without its marks, whose numbers are none of its own.
-fn without(answer: &str, sentence: &Range<usize>, marks: &[Mark]) -> String {
+fn without(answer: &str, sentence: &Range<usize>, marks: &[CitationMark]) -> String {
     let mut text = String::new();
     let mut at = sentence.start;
     for mark in marks {

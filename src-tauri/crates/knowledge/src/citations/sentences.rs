@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use sqlite::words::fold;
 
-use super::marks::Mark;
+use protocol::CitationMark;
 
 /// Quotations of fewer letters are names of things more often than words of a document.
 const SHORTEST_QUOTE: usize = 4;
@@ -15,7 +15,7 @@ const LONGEST_QUOTE: usize = 4000;
 const QUOTES: [(char, char); 6] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('»', '«'), ('「', '」')];
 
 /// The sentences of an answer in order. Marks right after the end of one belong to it.
-pub(super) fn sentences(answer: &str, marks: &[Mark]) -> Vec<Range<usize>> {
+pub(super) fn sentences(answer: &str, marks: &[CitationMark]) -> Vec<Range<usize>> {
     let mut sentences = Vec::new();
     let mut start = 0;
     let mut marks = marks.iter().peekable();

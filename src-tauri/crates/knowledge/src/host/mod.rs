@@ -9,6 +9,7 @@ mod follower;
 mod following;
 mod own_chats;
 mod prefixes;
+mod programs;
 mod size;
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,16 @@ pub(crate) struct EventOutcome {
     pub(crate) cancel_job: bool,
 }
 
+impl EventOutcome {
+    /// This event, which is none of the engine.
+    pub(crate) fn of(event: ReplyEvent) -> Self {
+        Self {
+            events: vec![event],
+            ..Self::default()
+        }
+    }
+}
+
 impl EventReader {
     /// A reader of the answer to a request that names these tools.
     pub(crate) fn new(filter: ReplyFilter, tools: &[Value]) -> Self {

@@ -4,6 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use protocol::{Request, Thinking};
 use serde_json::Value;
 
+use crate::answer::file_search::FileSearchPlan;
 use crate::answer::reply_event::{ReplyEvent, ReplyFilter};
 use crate::answer::responses_store::StoredResponse;
 use crate::figures::tokens::Tokens;
@@ -99,6 +100,8 @@ pub(crate) struct TranslatedRequest {
     pub(crate) reply: Box<dyn Reply>,
     /// The path of the first image in the request, if there is one.
     pub(crate) image: Option<String>,
+    /// The search of documents that the model may call; its request is the only one.
+    pub(crate) file_search: Option<FileSearchPlan>,
 }
 
 impl TranslatedRequest {

@@ -1,6 +1,6 @@
 //! Events of an answer for clients: the same for every surface, streamed or not.
 
-use protocol::{Timing, TokenLogprobs, ToolCall};
+use protocol::{QuotedPassage, Timing, TokenLogprobs, ToolCall};
 
 use crate::figures::tokens::Tokens;
 
@@ -19,6 +19,8 @@ pub(crate) enum ReplyEvent {
     Call(ToolCall),
     /// A call that the end of the answer cut.
     CutCall(CutCall),
+    /// A search of the user's documents, which the server runs itself.
+    Search(SearchEvent),
     /// The end.
     End(End),
 }
@@ -40,6 +42,22 @@ pub(crate) struct CutCall {
     pub(crate) name: String,
     /// The beginning of a JSON object, never all of it.
     pub(crate) arguments: String,
+}
+
+/// The beginning or the end of a search. They follow each other.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum SearchEvent {
+    /// It begins.
+    Begun {
+        /// The id of its item.
+        id: String,
+        /// The words of the model.
+        query: String,
+    },
+    /// It found these passages.
+    Found(Vec<QuotedPassage>),
+    /// It failed, of which the model is told.
+    Failed,
 }
 
 /// The end of an answer.

@@ -22,6 +22,8 @@ pub(crate) struct StoredResponse {
     pub(crate) output: Vec<Arc<Value>>,
     /// The other fields of the response.
     fields: Value,
+    /// The items of the answer that the client was sent in another form, by their places.
+    sent: Vec<(usize, Value)>,
 }
 
 impl StoredResponse {
@@ -36,19 +38,34 @@ impl StoredResponse {
             input,
             output,
             fields: body,
+            sent: Vec::new(),
         }
+    }
+
+    /// The same with another item at a place of the answer, for requests that go on from it: the client was sent the
+    /// one that is there.
+    pub(crate) fn with_item(mut self, at: usize, item: Value) -> Self {
+        if let Some(place) = self.output.get_mut(at) {
+            let sent = std::mem::replace(place, Arc::new(item));
+            self.sent.push((at, Value::clone(&sent)));
+        }
+        self
     }
 
     /// The response as it was sent.
     pub(crate) fn body(&self) -> Value {
         let mut body = self.fields.clone();
         body["output"] = self.output.iter().map(|item| Value::clone(item)).collect();
+        for (at, item) in &self.sent {
+            body["output"][*at] = item.clone();
+        }
         body
     }
 
     fn bytes(&self) -> usize {
         let items = self.input.iter().chain(&self.output);
-        items.map(|item| bytes(item)).sum::<usize>() + bytes(&self.fields)
+        let sent = self.sent.iter().map(|(_, item)| bytes(item));
+        items.map(|item| bytes(item)).sum::<usize>() + sent.sum::<usize>() + bytes(&self.fields)
     }
 }
 

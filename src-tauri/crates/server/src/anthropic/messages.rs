@@ -92,6 +92,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         reply: Box::new(MessagesReply::new(stamp, name, filter.thoughts)),
         requests: vec![request],
         image,
+        file_search: None,
     })
 }
 

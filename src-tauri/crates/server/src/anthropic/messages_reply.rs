@@ -190,6 +190,7 @@ impl Reply for MessagesReply {
                 &call.arguments,
             ),
             ReplyEvent::CutCall(call) => self.call(&fresh("toolu_"), &call.name, &call.arguments, &json!({})),
+            ReplyEvent::Search(_) => Vec::new(),
             ReplyEvent::End(end) => {
                 self.end = Some(end);
                 self.close()

@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::{KeySource, ModelShelf, ServerSettings, ServerState, ServerStatus};
-use protocol::{Engine, ImageDetail};
+use protocol::{DocumentSearch, Engine, ImageDetail};
 use tokio::sync::Mutex as AsyncMutex;
 
+use crate::answer::allowed_documents::AllowedDocuments;
 use crate::config::ServerConfig;
 use crate::error::{Error, Result};
 use crate::server::Server;
@@ -19,6 +20,8 @@ pub struct ServerSwitch {
     models: Arc<dyn ModelShelf>,
     /// As [`ServerConfig::trim_heap`].
     trim_heap: Option<fn()>,
+    /// The documents; which of them clients may search is in the settings.
+    documents: AllowedDocuments,
     /// The running server and its settings. Locked during a start or stop, so that two changes do not interleave.
     running: AsyncMutex<Option<(ServerSettings, Server)>>,
     snapshot: Mutex<Snapshot>,
@@ -33,8 +36,14 @@ struct Snapshot {
 }
 
 impl ServerSwitch {
-    /// A stopped server; it will use this engine and only these models, and give memory back by this function.
-    pub fn new(engine: Arc<dyn Engine>, models: Arc<dyn ModelShelf>, trim_heap: Option<fn()>) -> Self {
+    /// A stopped server; it will use this engine and only these models, and give memory back by this function. Clients
+    /// may search those of the documents that the settings allow.
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        models: Arc<dyn ModelShelf>,
+        trim_heap: Option<fn()>,
+        documents: Arc<dyn DocumentSearch>,
+    ) -> Self {
         let snapshot = Snapshot {
             settings: ServerSettings::default(),
             image_detail: ImageDetail::default(),
@@ -45,6 +54,7 @@ impl ServerSwitch {
             engine,
             models,
             trim_heap,
+            documents: AllowedDocuments::new(documents, Vec::new()),
             running: AsyncMutex::default(),
             snapshot: Mutex::new(snapshot),
         }
@@ -55,7 +65,10 @@ impl ServerSwitch {
     /// which serves from then on.
     pub async fn set(&self, settings: &ServerSettings, key: impl Future<Output = protocol::Result<Option<String>>>) {
         let mut running = self.running.lock().await;
-        if running.as_ref().is_some_and(|(before, _)| before == settings) {
+        self.documents.allow(&settings.collections);
+        if let Some((before, _)) = running.as_mut().filter(|(before, _)| is_same_server(before, settings)) {
+            before.clone_from(settings);
+            self.snapshot().settings.clone_from(settings);
             return;
         }
         if let Some((_, server)) = running.take() {
@@ -99,6 +112,7 @@ impl ServerSwitch {
             key,
             image_detail: self.snapshot().image_detail,
             trim_heap: self.trim_heap,
+            documents: self.documents.clone(),
             ..ServerConfig::default()
         };
         Server::start(config, self.engine.clone(), self.models.clone()).await
@@ -143,6 +157,16 @@ impl ServerSwitch {
         // Its fields are replaced at once, so a poisoned one is still right.
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// True if a server with one of these settings need not start again for the other: collections are allowed while it
+/// runs.
+fn is_same_server(one: &ServerSettings, other: &ServerSettings) -> bool {
+    let without = |settings: &ServerSettings| ServerSettings {
+        collections: Vec::new(),
+        ..settings.clone()
+    };
+    without(one) == without(other)
 }
 
 /// A random key of 128 bits.

@@ -53,7 +53,7 @@ pub(super) fn schemas() -> Value {
     let mut response = object(json!({"id": text, "object": one_of(&["response"]), "created_at": count,
         "status": one_of(&["completed", "incomplete", "failed"]), "error": or_null("object"), "incomplete_details": or_null("object"),
         "model": text, "output": list(json!({"type": "object", "required": ["type", "id"], "properties": {
-            "type": one_of(&["reasoning", "message", "function_call"]), "id": text, "status": text}})),
+            "type": one_of(&["reasoning", "message", "function_call", "file_search_call"]), "id": text, "status": text}})),
         "usage": object(json!({"input_tokens": count, "output_tokens": count, "total_tokens": count,
             "input_tokens_details": object(json!({"cached_tokens": count, "cache_write_tokens": count})),
             "output_tokens_details": object(json!({"reasoning_tokens": count}))}))}));
@@ -104,6 +104,10 @@ pub(super) fn schemas() -> Value {
         "Response": response,
         "InputItems": object(json!({"object": one_of(&["list"]), "data": list(json!({"type": "object", "required": ["type", "id"], "properties": {
             "type": text, "id": text}})), "first_id": or_null("string"), "last_id": or_null("string"), "has_more": flag})),
+        "VectorStores": object(json!({"object": one_of(&["list"]), "data": list(json!({"type": "object", "required": ["id", "object", "name"], "properties": {
+            "id": text, "object": one_of(&["vector_store"]), "name": text, "created_at": count, "usage_bytes": count,
+            "status": one_of(&["completed", "in_progress"]), "file_counts": {"type": "object"}}})),
+            "first_id": or_null("string"), "last_id": or_null("string"), "has_more": flag})),
         "InputTokens": object(json!({"object": one_of(&["response.input_tokens"]), "input_tokens": count})),
         "DeletedResponse": object(json!({"id": text, "object": one_of(&["response"]), "deleted": flag})),
         "Message": object(json!({"id": text, "type": one_of(&["message"]), "role": one_of(&["assistant"]), "model": text,

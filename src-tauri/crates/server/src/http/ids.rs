@@ -3,8 +3,11 @@
 
 use uuid::Uuid;
 
-/// The prefixes of call ids, one per dialect.
-const CALL_PREFIXES: [&str; 2] = ["call_", "toolu_"];
+/// The prefix of the ids of searches.
+pub(crate) const SEARCH_PREFIX: &str = "fs_";
+
+/// The prefixes of call ids: one per dialect, and that of searches.
+const CALL_PREFIXES: [&str; 3] = ["call_", "toolu_", SEARCH_PREFIX];
 
 /// A new id: the prefix, such as `msg_`, and 32 hexadecimal digits.
 pub(crate) fn fresh(prefix: &str) -> String {

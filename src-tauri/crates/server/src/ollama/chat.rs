@@ -59,6 +59,7 @@ pub(crate) fn ask(
         )),
         requests: vec![request],
         image,
+        file_search: None,
     }))
 }
 

@@ -112,6 +112,7 @@ pub(crate) fn ask(
         )),
         requests: vec![request],
         image,
+        file_search: None,
     }))
 }
 

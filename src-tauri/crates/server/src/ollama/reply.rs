@@ -150,7 +150,7 @@ impl Reply for AnswerReply {
                 self.chunk("", "", &[call])
             }
             // Arguments are an object here, so half of them has no form, and clients would run the call without them.
-            ReplyEvent::CutCall(_) => return Vec::new(),
+            ReplyEvent::CutCall(_) | ReplyEvent::Search(_) => return Vec::new(),
             ReplyEvent::End(end) => {
                 self.end = Some((end, self.begun.elapsed()));
                 return Vec::new();

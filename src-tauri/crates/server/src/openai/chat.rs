@@ -132,6 +132,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         reply: Box::new(ChatReply::new(stamp, name, answers as usize, options)),
         requests: answers_of(request, answers),
         image,
+        file_search: None,
     })
 }
 

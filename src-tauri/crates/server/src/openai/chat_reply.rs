@@ -118,6 +118,7 @@ impl Reply for ChatReply {
             }
             ReplyEvent::Call(call) => choice.call(call_id("call_", &call.id), &call.name, call.arguments.to_string()),
             ReplyEvent::CutCall(call) => choice.call(fresh("call_"), &call.name, call.arguments),
+            ReplyEvent::Search(_) => return Vec::new(),
             ReplyEvent::End(end) => {
                 let reason = finish_reason(&end.reason);
                 choice.end = Some(end);

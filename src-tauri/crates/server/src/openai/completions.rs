@@ -100,6 +100,7 @@ pub(crate) fn ask(fields: &Fields, model: &ModelSource, name: &str, stamp: Respo
         filter,
         reply: Box::new(CompletionsReply::new(stamp, name, echoes, answers as usize, options)),
         image: None,
+        file_search: None,
     })
 }
 

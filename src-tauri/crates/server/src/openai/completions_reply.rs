@@ -122,7 +122,9 @@ impl Reply for CompletionsReply {
                 vec![Frame::Data(chunk)]
             }
             // Output after a raw prompt is only text.
-            ReplyEvent::Thinking(_) | ReplyEvent::Call(_) | ReplyEvent::CutCall(_) => Vec::new(),
+            ReplyEvent::Thinking(_) | ReplyEvent::Call(_) | ReplyEvent::CutCall(_) | ReplyEvent::Search(_) => {
+                Vec::new()
+            }
         }
     }
 

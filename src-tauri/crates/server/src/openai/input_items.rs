@@ -6,6 +6,7 @@ use serde_json::{json, Value};
 
 use crate::answer::responses_store::StoredResponse;
 use crate::http::error_body::Refusal;
+use crate::openai::file_search::without_results;
 
 type Result<T> = std::result::Result<T, Refusal>;
 
@@ -61,6 +62,7 @@ pub(crate) fn page(response: &StoredResponse, query: &HashMap<String, String>) -
 /// An item with what OpenAI adds to it: its type, an id, and the parts of its text.
 fn with_id(item: &Value, response: &str, index: usize) -> Value {
     let mut item = item.clone();
+    without_results(&mut item);
     let kind = item["type"].as_str().unwrap_or("message").to_owned();
     if item["id"].as_str().is_none() {
         let prefix = match kind.as_str() {

@@ -8,6 +8,7 @@ pub(super) struct Open {
     pub(super) id: String,
     pub(super) text: String,
     pub(super) logprobs: Vec<Value>,
+    pub(super) annotations: Vec<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -30,7 +31,7 @@ impl Open {
             }
             Growing::Message => {
                 let content = match begun {
-                    true => json!([output_text(&self.text, &self.logprobs)]),
+                    true => json!([output_text(&self.text, &self.logprobs, &self.annotations)]),
                     false => json!([]),
                 };
                 json!({"type": "message", "id": self.id, "role": "assistant", "status": status, "content": content})
@@ -39,6 +40,6 @@ impl Open {
     }
 }
 
-pub(super) fn output_text(text: &str, logprobs: &[Value]) -> Value {
-    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs})
+pub(super) fn output_text(text: &str, logprobs: &[Value], annotations: &[Value]) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": annotations, "logprobs": logprobs})
 }

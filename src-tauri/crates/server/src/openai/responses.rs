@@ -10,6 +10,7 @@ use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::answer::responses_store::ResponsesStore;
 use crate::http::error_body::Refusal;
 use crate::openai::chat::TemplateFields;
+use crate::openai::file_search::{self, OfferedDocuments};
 use crate::openai::responses_input::{self, Item};
 use crate::openai::responses_reply::{EchoedRequest, ResponsesReply};
 use crate::request::conversation::{check_count, normalise};
@@ -17,7 +18,7 @@ use crate::request::fields::{Body as _, Fields};
 use crate::request::images::Images;
 use crate::request::response_format::{refuse_stops, ResponseFormat};
 use crate::request::sampling::{max_tokens, stop_texts, Effort, SamplingFields};
-use crate::request::tools::ToolFields;
+use crate::request::tools::{ToolFields, FILE_SEARCH};
 use crate::request::values::{Integer, Positive, TextOrList, Unchecked};
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -45,6 +46,8 @@ pub(crate) struct ResponseFields {
     text: Option<TextSettings>,
     max_output_tokens: Option<Unchecked<Positive>>,
     top_logprobs: Option<Integer<0, MOST>>,
+    /// Searches of documents for one response at most.
+    max_tool_calls: Option<Positive>,
     include: Option<Vec<Value>>,
     reasoning: Option<Reasoning>,
     store: Option<bool>,
@@ -64,7 +67,19 @@ struct Reasoning {
     generate_summary: Option<String>,
 }
 
-/// Translates a request for this model, which the client calls `name`. What it refers to may have `most` bytes.
+/// What a request refers to.
+pub(crate) struct Surroundings<'a> {
+    /// The responses that it may name.
+    pub(crate) store: &'a ResponsesStore,
+    /// The bytes that the items it names may have together.
+    pub(crate) most: usize,
+    /// The documents that it may search.
+    pub(crate) documents: OfferedDocuments,
+    /// The context of the model, if it is known.
+    pub(crate) context: Option<u32>,
+}
+
+/// Translates a request for this model, which the client calls `name`.
 ///
 /// # Errors
 /// If a field makes no sense, cannot be honored, or names what is not stored; the refusal names it.
@@ -73,15 +88,16 @@ pub(crate) fn ask(
     model: &ModelSource,
     name: &str,
     stamp: ResponseIds,
-    store: &ResponsesStore,
-    most: usize,
+    around: Surroundings,
 ) -> Result<TranslatedRequest> {
     fields.refuse_unsupported(UNSUPPORTED)?;
     let (body, sampling, tools, template) = Body::read(fields)?;
     if body.background == Some(true) {
         return fields.refuse("background", "answers are made while the client waits; leave this out");
     }
+    let (store, most) = (around.store, around.most);
     let input = responses_input::items(fields, body.previous_response_id.as_deref(), body.input, store, most)?;
+    let given = file_search::given(&input);
     let instructions = body.instructions.filter(|text| !text.is_empty());
     let instructions = instructions.map(|text| Message::text(Role::System, text));
     let mut messages = Vec::from_iter(instructions);
@@ -100,19 +116,46 @@ pub(crate) fn ask(
     request.max_tokens = max_tokens(fields, &[("max_output_tokens", &body.max_output_tokens)])?;
     let top = body.top_logprobs.map_or(0, |top| top.0 as u8);
     let mut included = body.include.iter().flatten();
+    let shows_results = included.clone().any(|what| what == file_search::INCLUDED);
     let included = included.any(|what| what == "message.output_text.logprobs");
     request.top_logprobs = (included || top > 0).then_some(top);
     let reasoning = body.reasoning.as_ref();
     request.thinking = template.thinking(fields, reasoning.and_then(|reasoning| reasoning.effort))?;
     let summary = reasoning.and_then(|reasoning| reasoning.summary.as_ref().or(reasoning.generate_summary.as_ref()));
-    let tools = tools.tools(fields, false)?;
+    let mut tools = tools.tools(fields, false)?;
+    let mut search = file_search::plan(fields, around.documents)?;
+    if let Some((plan, declared)) = &mut search {
+        if tools
+            .declarations
+            .iter()
+            .any(|tool| tool["function"]["name"] == FILE_SEARCH)
+        {
+            return fields.refuse("tools", "a function has the name of the tool file_search; rename it");
+        }
+        tools.declarations.push(declared.take());
+        if let Some(most) = body.max_tool_calls {
+            plan.searches = plan.searches.min(u32::try_from(most.0).unwrap_or(u32::MAX));
+        }
+        (plan.context, plan.given) = (around.context, given.clone());
+    }
     tools.apply("tool_choice", &mut request)?;
+    if let Some((plan, _)) = search.as_mut().filter(|_| request.call_required) {
+        // The last message is the wish for a call.
+        let plain = &request.messages[..request.messages.len().saturating_sub(1)];
+        plan.after_call = Some(normalise(plain.to_vec()));
+    }
     request.messages = normalise(request.messages);
+    let is_shown = request.tools.iter().any(|tool| tool["function"]["name"] == FILE_SEARCH);
+    let search = search.filter(|_| is_shown).map(|(plan, _)| plan);
     let answered = EchoedRequest {
         store: body.store.unwrap_or(true),
         summary: summary.is_some_and(|summary| summary != "none") && request.thinking != Some(Thinking::Off),
         echo: echo(fields),
         input,
+        given,
+        shows_results,
+        // A mark in JSON is a list of numbers.
+        cites: request.schema.is_none(),
     };
     Ok(TranslatedRequest {
         filter: TranslatedRequest::filter(&request, tools.parallel),
@@ -120,6 +163,7 @@ pub(crate) fn ask(
         reply: Box::new(ResponsesReply::new(stamp, name, answered)),
         requests: vec![request],
         image,
+        file_search: search,
     })
 }
 
@@ -128,6 +172,7 @@ fn echo(fields: &Fields) -> Map<String, Value> {
     let defaults = [
         ("instructions", Value::Null),
         ("max_output_tokens", Value::Null),
+        ("max_tool_calls", Value::Null),
         ("metadata", json!({})),
         ("parallel_tool_calls", json!(true)),
         ("previous_response_id", Value::Null),
@@ -160,8 +205,12 @@ mod tests {
             &pebble(),
             "pebble",
             stamp("resp_1"),
-            &store,
-            1 << 20,
+            Surroundings {
+                store: &store,
+                most: 1 << 20,
+                documents: OfferedDocuments::default(),
+                context: Some(4096),
+            },
         )
     }
 

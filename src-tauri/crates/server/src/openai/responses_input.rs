@@ -10,6 +10,7 @@ use serde_json::{json, Map, Value};
 
 use crate::answer::responses_store::{bytes, ResponsesStore};
 use crate::http::error_body::{Kind, Refusal};
+use crate::openai::file_search;
 use crate::request::conversation::{flush_texts as flush, join, lines, message};
 use crate::request::fields::Fields;
 use crate::request::images::Images;
@@ -67,11 +68,19 @@ pub(crate) fn items(
         Some(TextOrList::List(_)) => {
             let list = fields.value("input").and_then(Value::as_array);
             for (index, item) in list.into_iter().flatten().enumerate() {
+                let (id, place) = (item["id"].as_str().unwrap_or_default(), format!("input[{index}].id"));
                 if item["type"] != "item_reference" {
-                    items.push(Arc::new(item.clone()));
+                    // A client that did not ask for results sends a search back without them.
+                    let is_bare = item["type"] == file_search::ITEM && item["results"].is_null();
+                    match store.item(id).filter(|_| is_bare) {
+                        Some(item) => {
+                            resolved.add(&item, &place)?;
+                            items.push(item);
+                        }
+                        None => items.push(Arc::new(item.clone())),
+                    }
                     continue;
                 }
-                let (id, place) = (item["id"].as_str().unwrap_or_default(), format!("input[{index}].id"));
                 match store.item(id) {
                     Some(item) => {
                         resolved.add(&item, &place)?;
@@ -139,12 +148,20 @@ struct Conversation<'a> {
     answer: Option<Message>,
     /// The ids of the calls that have results.
     answered: HashSet<&'a str>,
+    /// The results of searches that the answer called.
+    found: Vec<Message>,
+    /// The passages of all searches so far.
+    given: usize,
 }
 
 impl Conversation<'_> {
     fn push(&mut self, at: &Fields, images: &mut Images) -> Result<()> {
         const KNOWN: [&str; 4] = ["message", "reasoning", "function_call", "function_call_output"];
         let kind = at.read::<ItemKind>()?.r#type.unwrap_or_else(|| "message".to_owned());
+        if kind == file_search::ITEM {
+            self.search(at);
+            return Ok(());
+        }
         if !KNOWN.contains(&kind.as_str()) {
             tracing::debug!("an item of a type that means nothing here was skipped");
             return Ok(());
@@ -154,6 +171,7 @@ impl Conversation<'_> {
             "message" => self.message(at, item, images)?,
             "reasoning" => {
                 let thought = item.thought(at)?;
+                self.end_searches();
                 if !thought.is_empty() {
                     let answer = self.answer();
                     answer.reasoning = Some(lines(answer.reasoning.take().into_iter().chain([thought])));
@@ -197,6 +215,7 @@ impl Conversation<'_> {
             }
         };
         if role == Role::Assistant {
+            self.end_searches();
             join(&mut self.answer().content, content);
             return Ok(());
         }
@@ -210,8 +229,30 @@ impl Conversation<'_> {
         self.answer.get_or_insert_with(nothing)
     }
 
+    /// A search that the server made for an earlier answer. Without its results it means nothing.
+    fn search(&mut self, at: &Fields) {
+        let Some((call, result, given)) = file_search::replayed(at.object(), self.given) else {
+            tracing::debug!("a search without results was skipped");
+            return;
+        };
+        self.given = given;
+        self.found.push(Message {
+            tool_call_id: Some(call.id.clone()),
+            ..message(Role::Tool, vec![result])
+        });
+        self.answer().tool_calls.push(call);
+    }
+
+    /// Ends the turn of the model that called searches, because another one follows.
+    fn end_searches(&mut self) {
+        if !self.found.is_empty() {
+            self.flush();
+        }
+    }
+
     fn flush(&mut self) {
         self.messages.extend(self.answer.take());
+        self.messages.append(&mut self.found);
     }
 }
 

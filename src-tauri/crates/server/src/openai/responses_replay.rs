@@ -3,6 +3,7 @@
 use serde_json::{json, Value};
 
 use crate::answer::reply::{Frame, ResponseIds};
+use crate::openai::file_search;
 use crate::openai::response_item::Growing;
 use crate::openai::responses_reply::{EchoedRequest, ResponsesReply};
 
@@ -54,13 +55,19 @@ fn item_events(reply: &mut ResponsesReply, item: &Value) -> Vec<Frame> {
                 text("status"),
             );
         }
+        file_search::ITEM => {
+            let mut frames = reply.begin_search(text("id"), item["queries"][0].as_str().unwrap_or_default());
+            frames.extend(reply.end_search(text("status"), item["results"].clone(), true));
+            return frames;
+        }
         "reasoning" => Growing::Reasoning,
         _ => Growing::Message,
     };
     let logprobs = part["logprobs"].as_array().cloned().unwrap_or_default();
     let mut frames = reply.open_as(kind, text("id").to_owned());
     frames.extend(reply.grow(said, logprobs));
-    frames.extend(reply.close(text("status")));
+    let annotations = part["annotations"].as_array().cloned().unwrap_or_default();
+    frames.extend(reply.close_with(text("status"), annotations));
     frames
 }
 

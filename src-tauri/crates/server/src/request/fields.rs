@@ -63,6 +63,11 @@ impl<'a> Fields<'a> {
         &self.path
     }
 
+    /// This object, as it was sent.
+    pub(crate) fn object(&self) -> &'a Value {
+        self.object
+    }
+
     /// Refuses a field that cannot be honored.
     pub(crate) fn refuse<T>(&self, name: &str, reason: impl std::fmt::Display) -> Result<T> {
         Err(Refusal::field(self.path(name), reason))

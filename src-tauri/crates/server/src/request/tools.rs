@@ -11,6 +11,9 @@ use crate::request::values::List;
 
 type Result<T> = std::result::Result<T, Refusal>;
 
+/// The name of the tool that searches the user's documents, on responses, and of its function for the model.
+pub(crate) const FILE_SEARCH: &str = "file_search";
+
 /// The tools that the model may call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ToolChoice {
@@ -197,8 +200,17 @@ impl ToolFields {
         };
         match choice.read::<Kind>()?.r#type.as_deref() {
             Some("function") => {}
+            Some(FILE_SEARCH) if !nested => return Ok(ToolChoice::Named(FILE_SEARCH.to_owned())),
             Some("allowed_tools") => return allowed_tools(&choice, nested),
-            _ => return choice.refuse("type", "only a function can be chosen, or allowed_tools"),
+            _ => {
+                return choice.refuse(
+                    "type",
+                    match nested {
+                        true => "only a function can be chosen, or allowed_tools",
+                        false => "only a function can be chosen, file_search or allowed_tools",
+                    },
+                )
+            }
         }
         let chosen: Tool = choice.read()?;
         let (place, function) = chosen.function(&choice, nested)?;
@@ -234,8 +246,13 @@ fn allowed_tools(choice: &Fields, nested: bool) -> Result<ToolChoice> {
     };
     let mut names = Vec::new();
     for at in fields.require("tools", allowed.tools)?.elements(&fields, "tools")? {
-        if at.read::<Kind>()?.r#type.is_some_and(|kind| kind != "function") {
-            continue;
+        match at.read::<Kind>()?.r#type.as_deref() {
+            None | Some("function") => {}
+            Some(FILE_SEARCH) if !nested => {
+                names.push(FILE_SEARCH.to_owned());
+                continue;
+            }
+            Some(_) => continue,
         }
         let (place, function) = at.read::<Tool>()?.function(&at, nested)?;
         names.push(at.require(place, function.name)?);

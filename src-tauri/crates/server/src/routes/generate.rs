@@ -17,8 +17,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::answer::event_reader::{EventOutcome, EventReader};
+use crate::answer::file_search::{FileSearch, Step};
 use crate::answer::reply::{Frame, Reply, TranslatedRequest};
-use crate::answer::reply_event::ReplyEvent;
+use crate::answer::reply_event::{ReplyEvent, ReplyFilter};
 use crate::figures::tokens::Tokens;
 use crate::http::error_body::Refusal;
 use crate::http::response::Caller;
@@ -34,7 +35,10 @@ struct Job {
     /// The request for a template that refuses this one, if it can be merged.
     unmerged: Option<Unmerged>,
     handle: JobHandle,
+    filter: ReplyFilter,
     reader: EventReader,
+    /// The searches of documents that the model may call, each followed by another turn.
+    search: Option<FileSearch>,
     ended: bool,
     cancel: CancelOnDrop,
 }
@@ -45,8 +49,9 @@ impl Job {
         engine: &Arc<dyn Engine>,
         mut request: Request,
         messages: Option<Arc<[Message]>>,
-        reader: EventReader,
+        filter: ReplyFilter,
     ) -> Self {
+        let reader = EventReader::new(filter, &request.tools);
         let unmerged = messages.map(|messages| {
             // Only the rest is copied.
             let own = std::mem::take(&mut request.messages);
@@ -58,7 +63,9 @@ impl Job {
         Self {
             engine: engine.clone(),
             unmerged,
+            filter,
             reader,
+            search: None,
             ended: false,
             cancel: CancelOnDrop(handle.cancel.clone()),
             handle,
@@ -68,6 +75,16 @@ impl Job {
     /// The next event.
     async fn next(&mut self) -> Result<EventOutcome, Refusal> {
         loop {
+            if let Some(search) = &mut self.search {
+                match search.step().await {
+                    Step::Wait => {}
+                    Step::Say(event) => {
+                        self.ended = matches!(event, ReplyEvent::End(_));
+                        return Ok(EventOutcome::of(event));
+                    }
+                    Step::Ask(request) => self.go_on(*request),
+                }
+            }
             let event = self.handle.events.recv().await;
             let event =
                 event.unwrap_or_else(|| EngineEvent::Failed(Error::new(ErrorCode::EngineGone, "the engine is gone")));
@@ -84,11 +101,23 @@ impl Job {
                     if outcome.cancel_job {
                         self.cancel.0.cancel();
                     }
+                    let outcome = match &mut self.search {
+                        Some(search) => search.read(outcome),
+                        None => outcome,
+                    };
                     self.ended = matches!(outcome.events.last(), Some(ReplyEvent::End(_)));
                     return Ok(outcome);
                 }
             }
         }
+    }
+
+    /// Gives the model another turn.
+    fn go_on(&mut self, request: Request) {
+        let messages = has_neighbours(&request.messages).then(|| Arc::from(request.messages.as_slice()));
+        let next = Self::start(&self.engine, request, messages, self.filter);
+        let search = self.search.take();
+        *self = Self { search, ..next };
     }
 }
 
@@ -194,9 +223,11 @@ impl Exchange {
         let count = first.map(|request| count(state, counted, request));
         let first = ask.requests.first().map(|request| request.messages.as_slice());
         let messages: Option<Arc<[Message]>> = first.filter(|messages| has_neighbours(messages)).map(Arc::from);
+        let mut plan = ask.file_search;
         let start = |request: Request| {
-            let reader = EventReader::new(ask.filter, &request.tools);
-            Job::start(&state.engine, request, messages.clone(), reader)
+            let search = plan.take().map(|plan| plan.begin(&request));
+            let job = Job::start(&state.engine, request, messages.clone(), ask.filter);
+            Job { search, ..job }
         };
         Ok(Self {
             state: state.clone(),

@@ -22,12 +22,15 @@ use crate::answer::reply::{Frame, ResponseIds, TranslatedRequest};
 use crate::anthropic::messages;
 use crate::describe::{document, Body as BodyKind, Operation, Reply};
 use crate::http::error_body::{Kind, Refusal};
+use crate::http::json_body::JsonBody;
 use crate::http::response::{dialect, event_stream, json_response};
 use crate::models::keep_alive::{KeepAlive, KeepAliveField};
 use crate::models::served::{ResolvedModel, UnloadFields};
+use crate::openai::file_search::OfferedDocuments;
+use crate::openai::responses::Surroundings;
 use crate::openai::{
-    chat, completions as text_completions, embeddings as vectors, input_items as items_of_response, responses,
-    responses_replay,
+    chat, completions as text_completions, embeddings as vectors, file_search, input_items as items_of_response,
+    responses, responses_replay,
 };
 use crate::request::fields::Fields;
 use crate::routes::call::Call;
@@ -68,6 +71,7 @@ fn versioned() -> Routes {
         (takes("post", "/messages", "Anthropic's messages.", BodyKind::Message, JsonOrEvents("Message")), answers(messages::ask, "msg_")),
         (takes("post", "/messages/count_tokens", "Counts the tokens of a request.", BodyKind::CountTokens, Json("TokenCount")), post(count_tokens)),
         (takes("post", "/embeddings", "Vectors of texts.", BodyKind::Embeddings, Json("Embeddings")), post(embeddings)),
+        (operation("get", "/vector_stores", "The collections of documents that may be searched.", Json("VectorStores")), get(vector_stores)),
         (operation("get", "/models", "The models; in Anthropic's form if `anthropic-version` is sent.", Json("Models")), get(models)),
         (operation("get", "/models/{*id}", "One model.", Json("Model")), get(one_model)),
         (takes("post", "/models/unload", "Frees the memory of a model that does not answer.", BodyKind::Unload, Json("Unloaded")), post(unload_model)),
@@ -139,12 +143,28 @@ fn answers(translate: Translate, prefix: &'static str) -> MethodRouter<Arc<State
 }
 
 async fn create_response(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
-    answer(state, request, ask_response).await
+    let (call, model, ask, keep_alive) = translated_response(state, request).await?;
+    call.answer(ask, &model, keep_alive).await
 }
 
-fn ask_response(fields: &Fields, model: &ResolvedModel, state: &State) -> Result<TranslatedRequest, Refusal> {
-    let (stamp, most) = (Call::stamp("resp_"), state.limits.body_bytes);
-    responses::ask(fields, &model.source, &model.id, stamp, &state.responses, most)
+/// Reads the body of a response and translates it.
+async fn translated_response(state: Arc<State>, request: HttpRequest) -> Result<Translated, Refusal> {
+    let (call, body, model) = received(state, request).await?;
+    let mut documents = OfferedDocuments::default();
+    if file_search::is_offered(&body.value) {
+        documents.documents = call.state.documents.clone();
+        documents.collections = call.state.documents.collections().await?;
+    }
+    let ask = move |fields: &Fields, model: &ResolvedModel, state: &State| {
+        let around = Surroundings {
+            store: &state.responses,
+            most: state.limits.body_bytes,
+            documents,
+            context: model.context,
+        };
+        responses::ask(fields, &model.source, &model.id, Call::stamp("resp_"), around)
+    };
+    translated(call, body, model, ask).await
 }
 
 /// Translates the body with `ask` and generates the answer.
@@ -152,22 +172,27 @@ async fn answer<F>(state: Arc<State>, request: HttpRequest, ask: F) -> Outcome
 where
     F: FnOnce(&Fields, &ResolvedModel, &State) -> Result<TranslatedRequest, Refusal> + Send + 'static,
 {
-    let (call, model, ask, keep_alive) = translated(state, request, ask).await?;
+    let (call, body, model) = received(state, request).await?;
+    let (call, model, ask, keep_alive) = translated(call, body, model, ask).await?;
     call.answer(ask, &model, keep_alive).await
 }
 
-/// Reads a body and translates it with `ask`.
-async fn translated<F>(
-    state: Arc<State>,
-    request: HttpRequest,
-    ask: F,
-) -> Result<(Call, ResolvedModel, TranslatedRequest, Option<KeepAlive>), Refusal>
-where
-    F: FnOnce(&Fields, &ResolvedModel, &State) -> Result<TranslatedRequest, Refusal> + Send + 'static,
-{
+/// Reads a body, and finds the model that it names.
+async fn received(state: Arc<State>, request: HttpRequest) -> Result<(Call, JsonBody, ResolvedModel), Refusal> {
     let (call, body) = Call::new(state, request);
     let body = call.json(body).await?;
     let model = call.model(&Fields::of(&body.value, "")?, ModelKind::Chat).await?;
+    Ok((call, body, model))
+}
+
+/// A request with its translation, for its model and the time that this stays loaded.
+type Translated = (Call, ResolvedModel, TranslatedRequest, Option<KeepAlive>);
+
+/// Translates a body with `ask`.
+async fn translated<F>(call: Call, body: JsonBody, model: ResolvedModel, ask: F) -> Result<Translated, Refusal>
+where
+    F: FnOnce(&Fields, &ResolvedModel, &State) -> Result<TranslatedRequest, Refusal> + Send + 'static,
+{
     let (named, state) = (model.clone(), call.state.clone());
     let translate = move |fields: &Fields| {
         let field: KeepAliveField = fields.read()?;
@@ -234,7 +259,7 @@ async fn input_items(
 
 /// The tokens that a response would read.
 async fn count_input(Shared(state): Shared<Arc<State>>, request: HttpRequest) -> Outcome {
-    let (call, model, ask, _) = translated(state, request, ask_response).await?;
+    let (call, model, ask, _) = translated_response(state, request).await?;
     let mut requests = ask.requests;
     let counted = requests.first_mut().map(|request| {
         call.state.apply_image_detail(request);
@@ -246,6 +271,11 @@ async fn count_input(Shared(state): Shared<Arc<State>>, request: HttpRequest) ->
         StatusCode::OK,
         &json!({"object": "response.input_tokens", "input_tokens": tokens}),
     ))
+}
+
+async fn vector_stores(Shared(state): Shared<Arc<State>>) -> Outcome {
+    let collections = state.documents.collections().await?;
+    Ok(json_response(StatusCode::OK, &file_search::vector_stores(&collections)))
 }
 
 async fn delete_response(Shared(state): Shared<Arc<State>>, Path(id): Path<String>) -> Outcome {

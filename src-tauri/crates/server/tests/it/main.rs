@@ -9,6 +9,7 @@ mod connections;
 mod counting;
 mod description;
 mod embeddings;
+mod file_search;
 mod harness;
 mod hostile;
 mod images;

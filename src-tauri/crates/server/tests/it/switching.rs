@@ -8,10 +8,11 @@ use std::time::Duration;
 use api::{KeySource, PortHolder, ServerSettings, ServerState};
 use protocol::fake::FakeEngine;
 use protocol::{Content, Error, ErrorCode, FinishReason};
-use serde_json::json;
+use serde_json::{json, Value};
 use server::ServerSwitch;
 
 use crate::client::{ask, get, post, request, Connection};
+use crate::file_search::NoDocuments;
 use crate::harness::{delta, done, Harness, Shelf};
 
 type Key = protocol::Result<Option<String>>;
@@ -19,7 +20,7 @@ type Key = protocol::Result<Option<String>>;
 fn switch() -> (ServerSwitch, FakeEngine) {
     let engine = FakeEngine::new();
     (
-        ServerSwitch::new(Arc::new(engine.clone()), Arc::new(Shelf), None),
+        ServerSwitch::new(Arc::new(engine.clone()), Arc::new(Shelf), None, Arc::new(NoDocuments)),
         engine,
     )
 }
@@ -48,6 +49,31 @@ fn refuses(port: u16) -> bool {
 async fn set(switch: &ServerSwitch, settings: &ServerSettings, key: Key) -> ServerState {
     switch.set(settings, ready(key)).await;
     switch.status(KeySource::None).state
+}
+
+#[tokio::test]
+async fn documents_are_allowed_and_closed_while_it_runs() {
+    let (switch, _engine) = switch();
+    let port = free_port();
+    assert_eq!(set(&switch, &on(port), Ok(None)).await, ServerState::On);
+    let mut client = Connection::open(local(port)).await;
+    let mut listed = Vec::new();
+    for collections in [vec!["broken".to_owned()], Vec::new()] {
+        let settings = ServerSettings {
+            collections,
+            ..on(port)
+        };
+        assert_eq!(set(&switch, &settings, Ok(None)).await, ServerState::On);
+        assert_eq!(switch.status(KeySource::None).settings, settings);
+        let asked = request("GET", local(port), "/v1/vector_stores", &[], b"");
+        client.send(&asked).await.unwrap();
+        // The connection goes on, so the server was not started again.
+        let head = client.head().await.unwrap();
+        let stores: Value = serde_json::from_str(&client.body(&head).await).unwrap();
+        listed.push(stores["data"].as_array().unwrap().len());
+    }
+    assert_eq!(listed, [1, 0]);
+    switch.stop().await;
 }
 
 #[tokio::test]

@@ -13,7 +13,8 @@ use knowledge::Knowledge;
 use serde_json::json;
 
 use self::add::AddArgs;
-use self::named::{collection_named, collections_named};
+pub use self::named::collection_named;
+use self::named::collections_named;
 use self::search::SearchArgs;
 use crate::app;
 use crate::output;

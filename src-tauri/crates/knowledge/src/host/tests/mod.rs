@@ -4,6 +4,7 @@ mod honesty;
 mod hostile;
 mod own_chats;
 mod pages;
+mod programs;
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! Marks such as `[1]`, `[1, 3]` and `[2-4]` in an answer.
+//! Marks such as `[1]`, `[1, 3]` and `[2-4]` in an answer, which cite passages by their numbers.
 
 use std::ops::Range;
 
@@ -7,14 +7,16 @@ const MOST: usize = 32;
 
 /// A mark of one passage. Those of one list have the same place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark {
+pub struct CitationMark {
+    /// Its place in the answer, brackets included.
     pub bytes: Range<usize>,
+    /// The number of the passage.
     pub number: usize,
 }
 
 /// The marks of an answer in their order, without those in code, and without links, whose words stand in such brackets,
 /// too.
-pub(super) fn marks(answer: &str) -> Vec<Mark> {
+pub fn citation_marks(answer: &str) -> Vec<CitationMark> {
     let mut marks = Vec::new();
     let code = code(answer);
     let mut spans = code.iter().peekable();
@@ -40,7 +42,7 @@ pub(super) fn marks(answer: &str) -> Vec<Mark> {
         let Some(numbers) = numbers(&answer[inside]).filter(|_| !is_link) else {
             continue;
         };
-        let mark = |number| Mark {
+        let mark = |number| CitationMark {
             bytes: start..end,
             number,
         };

@@ -1,16 +1,21 @@
 //! `POST /v1/responses`: the answer, as items with events.
 
+#[cfg(test)]
+pub(super) mod tests;
+
 use std::sync::Arc;
 
+use protocol::QuotedPassage;
 use serde_json::{json, Map, Value};
 
 use crate::answer::logprobs;
 use crate::answer::reply::{Frame, Reply, ResponseIds};
-use crate::answer::reply_event::{End, ReplyEvent};
+use crate::answer::reply_event::{End, ReplyEvent, SearchEvent};
 use crate::answer::responses_store::StoredResponse;
 use crate::figures::tokens::Tokens;
 use crate::http::error_body::Refusal;
 use crate::http::ids::{call_id, fresh};
+use crate::openai::file_search;
 use crate::openai::response_item::{output_text, Growing, Open};
 use crate::openai::usage;
 
@@ -25,6 +30,12 @@ pub(crate) struct EchoedRequest {
     pub(crate) echo: Map<String, Value>,
     /// All items before the answer.
     pub(crate) input: Vec<Arc<Value>>,
+    /// The passages that the model sees of earlier responses.
+    pub(crate) given: Vec<QuotedPassage>,
+    /// True if the client wants the passages of searches.
+    pub(crate) shows_results: bool,
+    /// True if marks such as [1] cite passages.
+    pub(crate) cites: bool,
 }
 
 /// An answer as a response.
@@ -36,6 +47,10 @@ pub(crate) struct ResponsesReply {
     /// Completed items.
     output: Vec<Value>,
     open: Option<Open>,
+    /// The id and the query of the search that is being made.
+    search: Option<(String, String)>,
+    /// The items of searches with their results, by their places, if the client does not want those.
+    unshown: Vec<(usize, Value)>,
     end: Option<End>,
     error: Option<Value>,
 }
@@ -49,6 +64,8 @@ impl ResponsesReply {
             sequence: 0,
             output: Vec::new(),
             open: None,
+            search: None,
+            unshown: Vec::new(),
             end: None,
             error: None,
         }
@@ -100,6 +117,7 @@ impl ResponsesReply {
             id,
             text: String::new(),
             logprobs: Vec::new(),
+            annotations: Vec::new(),
         };
         let id = open.id.clone();
         frames.push(self.item_added(open.item("in_progress", false)));
@@ -113,7 +131,7 @@ impl ResponsesReply {
                 }
             }
             Growing::Message => {
-                let part = json!({"content_index": 0, "part": output_text("", &[])});
+                let part = json!({"content_index": 0, "part": output_text("", &[], &[])});
                 frames.push(self.item_event("response.content_part.added", &id, part));
             }
         }
@@ -146,9 +164,20 @@ impl ResponsesReply {
 
     /// Ends the item that is open.
     pub(super) fn close(&mut self, status: &str) -> Vec<Frame> {
-        let Some(open) = self.open.take() else {
+        let text = self.open.as_ref().filter(|_| self.request.cites);
+        let text = text.map(|open| open.text.as_str()).unwrap_or_default();
+        let annotations = file_search::annotations(text, &self.request.given);
+        self.close_with(status, annotations)
+    }
+
+    /// The same with these annotations of its text.
+    pub(super) fn close_with(&mut self, status: &str, annotations: Vec<Value>) -> Vec<Frame> {
+        let Some(mut open) = self.open.take() else {
             return Vec::new();
         };
+        if open.kind == Growing::Message {
+            open.annotations = annotations;
+        }
         let (id, text) = (open.id.as_str(), open.text.as_str());
         let mut frames = Vec::new();
         match open.kind {
@@ -165,9 +194,13 @@ impl ResponsesReply {
                 }
             }
             Growing::Message => {
+                for (index, annotation) in open.annotations.iter().enumerate() {
+                    let added = json!({"content_index": 0, "annotation_index": index, "annotation": annotation});
+                    frames.push(self.item_event("response.output_text.annotation.added", id, added));
+                }
                 let done = json!({"content_index": 0, "text": text, "logprobs": open.logprobs});
                 frames.push(self.item_event("response.output_text.done", id, done));
-                let part = json!({"content_index": 0, "part": output_text(text, &open.logprobs)});
+                let part = json!({"content_index": 0, "part": output_text(text, &open.logprobs, &open.annotations)});
                 frames.push(self.item_event("response.content_part.done", id, part));
             }
         }
@@ -192,6 +225,34 @@ impl ResponsesReply {
         let done = json!({"arguments": arguments, "name": name});
         frames.push(self.item_event("response.function_call_arguments.done", id, done));
         frames.push(self.item_done(item(status, arguments)));
+        frames
+    }
+
+    /// The beginning of a search; no item is open.
+    pub(super) fn begin_search(&mut self, id: &str, query: &str) -> Vec<Frame> {
+        self.search = Some((id.to_owned(), query.to_owned()));
+        vec![
+            self.item_added(file_search::item(id, "in_progress", query, None)),
+            self.item_event("response.file_search_call.in_progress", id, json!({})),
+            self.item_event("response.file_search_call.searching", id, json!({})),
+        ]
+    }
+
+    /// The end of the search that is being made.
+    pub(super) fn end_search(&mut self, status: &str, results: Value, shown: bool) -> Vec<Frame> {
+        let Some((id, query)) = self.search.take() else {
+            return Vec::new();
+        };
+        let mut item = file_search::item(&id, status, &query, Some(results));
+        if !shown {
+            self.unshown.push((self.output.len(), item.clone()));
+            file_search::without_results(&mut item);
+        }
+        // OpenAI has no event for one that failed; the item says so.
+        let completed =
+            (status == "completed").then(|| self.item_event("response.file_search_call.completed", &id, json!({})));
+        let mut frames = Vec::from_iter(completed);
+        frames.push(self.item_done(item));
         frames
     }
 
@@ -259,6 +320,17 @@ impl Reply for ResponsesReply {
                 "completed",
             ),
             ReplyEvent::CutCall(call) => self.call(&fresh("call_"), &call.name, &call.arguments, "incomplete"),
+            ReplyEvent::Search(SearchEvent::Begun { id, query }) => {
+                let mut frames = self.close("completed");
+                frames.extend(self.begin_search(&id, &query));
+                frames
+            }
+            ReplyEvent::Search(SearchEvent::Found(passages)) => {
+                let results = file_search::results(&passages);
+                self.request.given.extend(passages);
+                self.end_search("completed", results, self.request.shows_results)
+            }
+            ReplyEvent::Search(SearchEvent::Failed) => self.end_search("failed", json!([]), self.request.shows_results),
             ReplyEvent::End(end) => {
                 self.end = Some(end);
                 self.close(self.status())
@@ -280,6 +352,7 @@ impl Reply for ResponsesReply {
 
     fn fail(&mut self, refusal: &Refusal, _request_id: &str) -> Vec<Frame> {
         let mut frames = self.close("incomplete");
+        frames.extend(self.end_search("incomplete", json!([]), self.request.shows_results));
         self.error = Some(json!({"code": refusal.response_code(), "message": refusal.message}));
         frames.push(self.response_event("response.failed"));
         frames
@@ -295,164 +368,10 @@ impl Reply for ResponsesReply {
 
     fn stored(&self) -> Option<StoredResponse> {
         let stored = self.request.store && self.end.is_some();
-        stored.then(|| StoredResponse::new(&self.stamp.id, self.request.input.clone(), self.response()))
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::answer::reply::tests::{call, data, end, stamp};
-    use crate::answer::reply_event::StopCause;
-    use crate::http::error_body::Kind;
-
-    fn reply(summary: bool) -> ResponsesReply {
-        let answered = EchoedRequest {
-            store: true,
-            summary,
-            ..EchoedRequest::default()
-        };
-        ResponsesReply::new(stamp("resp_1"), "pebble", answered)
-    }
-
-    /// The events and the body of an answer with a thought, a text and a call.
-    pub(in crate::openai) fn answer(summary: bool) -> (Vec<Value>, Value) {
-        let mut reply = reply(summary);
-        let mut frames = reply.begin(None);
-        for said in [
-            ReplyEvent::Thinking("h".into()),
-            ReplyEvent::Thinking("m".into()),
-            ReplyEvent::text("4"),
-            call(),
-            end(StopCause::ToolCalls),
-        ] {
-            frames.extend(reply.say(0, said));
-        }
-        frames.extend(reply.end());
-        (data(&frames), reply.whole())
-    }
-
-    #[test]
-    fn items_open_grow_and_close_in_order() {
-        let (events, whole) = answer(false);
-        let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-        assert_eq!(
-            kinds,
-            [
-                "response.created",
-                "response.in_progress",
-                "response.output_item.added",
-                "response.content_part.added",
-                "response.reasoning_text.delta",
-                "response.reasoning_text.delta",
-                "response.reasoning_text.done",
-                "response.content_part.done",
-                "response.output_item.done",
-                "response.output_item.added",
-                "response.content_part.added",
-                "response.output_text.delta",
-                "response.output_text.done",
-                "response.content_part.done",
-                "response.output_item.done",
-                "response.output_item.added",
-                "response.function_call_arguments.delta",
-                "response.function_call_arguments.done",
-                "response.output_item.done",
-                "response.completed",
-            ]
-        );
-        for (number, event) in events.iter().enumerate() {
-            assert_eq!(event["sequence_number"], number);
-        }
-        let done: Vec<&Value> = events
-            .iter()
-            .filter(|event| event["type"] == "response.output_item.done")
-            .collect();
-        for (index, event) in done.iter().enumerate() {
-            assert_eq!(
-                (&event["output_index"], &event["item"]),
-                (&json!(index), &whole["output"][index])
-            );
-            let added = events
-                .iter()
-                .find(|other| other["type"] == "response.output_item.added" && other["output_index"] == index);
-            assert_eq!(added.unwrap()["item"]["id"], event["item"]["id"]);
-        }
-        assert_eq!(events.last().unwrap()["response"], whole);
-        assert_eq!(
-            whole["output"][0]["content"],
-            json!([{"type": "reasoning_text", "text": "hm"}])
-        );
-        assert_eq!(whole["output"][0]["summary"], json!([]));
-        assert_eq!(whole["output"][2]["call_id"], "call_abcdefghi");
-        assert!(whole["output"][2]["id"].as_str().unwrap().starts_with("fc_"));
-        assert_eq!(
-            whole["usage"],
-            json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0}, "output_tokens": 7,
-                "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 17})
-        );
-    }
-
-    #[test]
-    fn a_summary_that_was_asked_for_says_the_thought_again() {
-        let (events, whole) = answer(true);
-        let kinds = events.iter().filter_map(|event| event["type"].as_str());
-        let summary: Vec<&str> = kinds.filter(|kind| kind.contains("summary")).collect();
-        assert_eq!(
-            summary,
-            [
-                "response.reasoning_summary_part.added",
-                "response.reasoning_summary_text.delta",
-                "response.reasoning_summary_text.delta",
-                "response.reasoning_summary_text.done",
-                "response.reasoning_summary_part.done",
-            ]
-        );
-        assert_eq!(
-            whole["output"][0]["summary"],
-            json!([{"type": "summary_text", "text": "hm"}])
-        );
-    }
-
-    #[test]
-    fn an_answer_that_was_cut_is_incomplete_and_one_that_failed_says_why() {
-        let mut cut = reply(false);
-        cut.say(0, ReplyEvent::text("4"));
-        cut.say(0, end(StopCause::TokenLimit));
-        let last = data(&cut.end());
-        assert_eq!(last[0]["type"], "response.incomplete");
-        assert_eq!(
-            last[0]["response"]["incomplete_details"],
-            json!({"reason": "max_output_tokens"})
-        );
-        assert_eq!(last[0]["response"]["output"][0]["status"], "incomplete");
-        assert!(cut.stored().is_some());
-
-        let mut failed = reply(false);
-        failed.say(0, ReplyEvent::text("4"));
-        let last = data(&failed.fail(&Refusal::new(Kind::Internal, "broken"), "req_1"))
-            .pop()
-            .unwrap();
-        assert_eq!(
-            (&last["type"], &last["response"]["status"]),
-            (&json!("response.failed"), &json!("failed"))
-        );
-        assert_eq!(
-            last["response"]["error"],
-            json!({"code": "server_error", "message": "broken"})
-        );
-        assert!(failed.stored().is_none());
-    }
-
-    #[test]
-    fn a_client_that_waited_long_is_sent_what_it_counts() {
-        let mut reply = reply(false);
-        reply.begin(None);
-        assert_eq!(reply.keep_alive(false), [Frame::Comment]);
-        let counted = data(&reply.keep_alive(true));
-        assert_eq!(
-            (&counted[0]["type"], &counted[0]["sequence_number"]),
-            (&json!("response.in_progress"), &json!(2))
-        );
+        stored.then(|| {
+            let sent = StoredResponse::new(&self.stamp.id, self.request.input.clone(), self.response());
+            let unshown = self.unshown.iter().cloned();
+            unshown.fold(sent, |stored, (at, item)| stored.with_item(at, item))
+        })
     }
 }
