@@ -120,13 +120,13 @@ fn spoken<'a>(page: &Page<'a>, size: (f32, f32), settings: &InterpreterSettings,
     spoken
 }
 
-/// What a page says, without its spaces, and where; and how much it draws.
+/// The words of a page without their spaces, the place of each letter, and the number of its drawings.
 struct Spoken<'b> {
     budget: &'b Budget,
     steps: u64,
     image_pixels: u64,
     text: String,
-    /// Where in the text a letter begins, and its place on the page.
+    /// The beginning of a letter in the text, and its place on the page.
     places: Vec<(usize, Rect)>,
     /// The first letter of what was drawn last at once.
     first_of_run: Option<Placed>,
