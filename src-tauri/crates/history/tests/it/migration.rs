@@ -236,6 +236,7 @@ async fn a_file_of_version_10_opens_with_every_chat_project_draft_and_setting() 
     settings["model_defaults"] = json!({});
     settings["embedding_model"] = Value::Null;
     settings["uses_notes"] = false.into();
+    settings["server"]["collections"] = json!([]);
     assert_eq!(json!(history.settings().await.unwrap()), settings);
     let mut window = expected["window"].clone();
     window["folded_projects"] = json!([]);

@@ -1,14 +1,13 @@
 //! Reading all documents for a question: notes on each part, which a model makes in the background, and notes on the
 //! notes until they fit.
 
-use std::collections::BTreeSet;
-
 use protocol::{
     CallProgress, CancelOnDrop, Content, Coverage, EngineEvent, Error as Failure, ErrorCode, Message, Priority,
     QuotedPassage, ReadDocuments, ReadingCost, ReadingRequest, Request, Role, TellProgress, Thinking,
 };
 
 use super::finding::quoted;
+use super::part_notes::{numbers, LEAST_PART};
 use super::size::{quoted_tokens, tokens};
 use super::Knowledge;
 use crate::Result;
@@ -19,14 +18,8 @@ const AT_ONCE: u32 = 512;
 /// Tokens of notes on a part at most.
 const LONGEST_NOTES: u32 = 400;
 
-/// The smallest part, in tokens: a context that holds less cannot read documents.
-const LEAST_PART: usize = 256;
-
 /// The answer of a model that has nothing to note.
 const NOTHING: &str = "NOTHING";
-
-/// The signs between the numbers of a mark.
-const SEPARATORS: [char; 3] = [',', ';', ' '];
 
 const INSTRUCTIONS: &str = "You read one part of a person's documents at a time and take notes for a question that is \
     answered later, from the notes of all parts. Note every fact of this part that the question needs, such as each \
@@ -255,123 +248,5 @@ fn progress(done: u32, total: usize, what: &str) -> CallProgress {
         total: Some(total as f64),
         message: Some(format!("{what} {} of {total}", done + 1)),
         asks: false,
-    }
-}
-
-/// The notes and the passages that fit beside them, those of the first marks first. The numbers of the others are taken
-/// out of the notes, because an answer could cite them and nobody could look.
-pub(super) fn fitting(mut read: ReadDocuments, most_tokens: u32) -> ReadDocuments {
-    let most = (most_tokens as usize).max(LEAST_PART);
-    let mut room = most.saturating_sub(tokens(&read.notes));
-    let mut kept = BTreeSet::new();
-    for number in marks(&read.notes) {
-        let passage = read.passages.iter().find(|passage| passage.number == number);
-        let Some(size) = passage.map(|passage| quoted_tokens(&passage.text)) else {
-            continue;
-        };
-        if !kept.contains(&number) && size <= room {
-            room -= size;
-            kept.insert(number);
-        }
-    }
-    if kept.len() < read.passages.len() {
-        read.notes = with_marks(&read.notes, &kept);
-        read.passages.retain(|passage| kept.contains(&passage.number));
-    }
-    read
-}
-
-/// The notes with these numbers alone in their marks.
-fn with_marks(notes: &str, kept: &BTreeSet<u32>) -> String {
-    let mut text = String::with_capacity(notes.len());
-    let mut rest = notes;
-    while let Some((before, after)) = rest.split_once('[') {
-        let Some((inside, behind)) = after.split_once(']') else {
-            break;
-        };
-        let numbers: Option<Vec<u32>> = inside
-            .split(SEPARATORS)
-            .filter(|word| !word.is_empty())
-            .map(number)
-            .collect();
-        text.push_str(before);
-        match numbers {
-            Some(numbers) if !numbers.is_empty() => {
-                let left: Vec<String> = numbers
-                    .iter()
-                    .filter(|number| kept.contains(number))
-                    .map(u32::to_string)
-                    .collect();
-                match left.is_empty() {
-                    true => text.truncate(text.trim_end_matches(' ').len()),
-                    false => text.push_str(&format!("[{}]", left.join(", "))),
-                }
-            }
-            _ => text.push_str(&format!("[{inside}]")),
-        }
-        rest = behind;
-    }
-    text.push_str(rest);
-    text
-}
-
-fn number(word: &str) -> Option<u32> {
-    word.trim().parse().ok()
-}
-
-/// The numbers in brackets of a text, in its order.
-fn marks(text: &str) -> Vec<u32> {
-    let after = text.split('[').skip(1);
-    let inside = after.filter_map(|rest| rest.split_once(']').map(|(inside, _)| inside));
-    inside
-        .flat_map(|inside| inside.split(SEPARATORS))
-        .filter_map(number)
-        .collect()
-}
-
-/// The numbers in brackets of a text.
-fn numbers(text: &str) -> BTreeSet<u32> {
-    marks(text).into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn passage(number: u32) -> QuotedPassage {
-        QuotedPassage {
-            number,
-            collection: "c".into(),
-            file: "a.txt".into(),
-            file_hash: String::new(),
-            headings: String::new(),
-            page: None,
-            first_line: number,
-            last_line: number,
-            text: "word ".repeat(200),
-        }
-    }
-
-    #[test]
-    fn notes_name_only_the_passages_that_go_with_them() {
-        let notes = "- Boats [3, 1].\n- Fees [2] and a list [x] [4; 3].\n- Open [";
-        let read = ReadDocuments {
-            notes: notes.to_owned(),
-            passages: (1..=4).map(passage).collect(),
-            coverage: Coverage::default(),
-            parts: 2,
-        };
-        let all = fitting(read.clone(), 10_000);
-        assert_eq!((all.notes.as_str(), all.passages.len()), (notes, 4));
-        let own = quoted_tokens(&passage(1).text);
-        let two = fitting(read.clone(), (tokens(notes) + 2 * own) as u32);
-        assert_eq!(two.notes, "- Boats [3, 1].\n- Fees and a list [x] [3].\n- Open [");
-        let left: Vec<u32> = two.passages.iter().map(|passage| passage.number).collect();
-        assert_eq!(left, [1, 3]);
-        let none = fitting(read, 0);
-        assert_eq!(
-            (none.notes.as_str(), none.passages.len()),
-            ("- Boats.\n- Fees and a list [x].\n- Open [", 0)
-        );
     }
 }

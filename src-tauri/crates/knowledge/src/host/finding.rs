@@ -9,7 +9,7 @@ use protocol::{
     TellProgress, OWN_CHATS,
 };
 
-use super::everything::fitting;
+use super::part_notes::fitting;
 use super::size::{quoted_tokens, AROUND};
 use super::Knowledge;
 use crate::index::{Index, StoredPassage};

@@ -8,6 +8,7 @@ mod finding;
 mod follower;
 mod following;
 mod own_chats;
+mod part_notes;
 mod prefixes;
 mod programs;
 mod size;

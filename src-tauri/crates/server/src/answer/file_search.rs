@@ -197,6 +197,7 @@ impl FileSearch {
         let (documents, most) = (self.plan.documents.clone(), self.plan.most_results);
         let request = PassageRequest {
             collections: self.plan.collections.clone(),
+            chat: None,
             question: query.clone(),
             most_tokens,
             first_number: self.plan.given.iter().map(|given| given.number).max().unwrap_or(0) + 1,

@@ -67,7 +67,7 @@ struct Reasoning {
     generate_summary: Option<String>,
 }
 
-/// What a request refers to.
+/// The responses and collections that a request may refer to.
 pub(crate) struct Surroundings<'a> {
     /// The responses that it may name.
     pub(crate) store: &'a ResponsesStore,

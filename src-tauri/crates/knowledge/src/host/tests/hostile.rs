@@ -114,13 +114,13 @@ async fn a_full_disk_keeps_what_was_read_and_goes_on_after_room_was_made() {
     for number in 0..300 {
         world.write(
             &format!("{number}.txt"),
-            &format!("Log {number}. {}", "The wind rose. ".repeat(100)),
+            &format!("Log {number}. {}", "The wind rose. ".repeat(400)),
         );
     }
     let source = Source::Folder(world.folder.path().into());
     let id = world.knowledge.add("Logs", &source, &Rules::default()).await.unwrap();
     let index = world.knowledge.index().await.unwrap();
-    index.limit_pages(400).await;
+    index.limit_pages(200).await;
     let error = world.knowledge.update(&id).await.unwrap_err();
     assert!(matches!(error, Error::DiskFull), "{error}");
     let view = &world.knowledge.view().await.unwrap().collections[0];

@@ -423,7 +423,7 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
             .map(|passage| passage.text.matches("Entry").count())
             .sum();
         assert_eq!(cited, files * entries);
-        // What a question or a tool is given fits its context, whatever the notes cite.
+        // The notes and passages that a question or a tool is given fit its context, whatever the notes cite.
         let given = PassageSource::read_all(&world.knowledge, request, tell).await.unwrap();
         let size: usize = given
             .passages

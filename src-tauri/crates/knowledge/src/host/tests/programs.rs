@@ -11,6 +11,7 @@ async fn searched(
 ) -> Vec<QuotedPassage> {
     let request = PassageRequest {
         collections: vec![id.to_owned()],
+        chat: None,
         question: "When does the ferry leave?".into(),
         most_tokens,
         given: given.to_vec(),
