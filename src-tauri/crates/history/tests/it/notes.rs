@@ -19,8 +19,11 @@ async fn notes_are_lines_that_are_added_once_changed_and_deleted() {
         .add_note(Some(&project), "I sail. Often.", Some(&chat))
         .await
         .unwrap();
-    assert_eq!(history.notes(None).await.unwrap(), [one.clone()]);
-    assert_eq!(history.notes(Some(&project)).await.unwrap(), [other.clone()]);
+    assert_eq!(history.notes(None).await.unwrap(), std::slice::from_ref(&one));
+    assert_eq!(
+        history.notes(Some(&project)).await.unwrap(),
+        std::slice::from_ref(&other)
+    );
     history.change_note(&one.id, "I row.").await.unwrap();
     assert_eq!(history.notes(None).await.unwrap()[0].text, "I row.");
     // A suggestion outlives its chat, and a project in the trash takes no more.
