@@ -124,8 +124,12 @@ fn a_folder_is_added_asked_and_followed_and_its_citations_open() {
     });
     window.type_into("documents-panel", "\u{e00c}");
     tell(&window, "Dogs are kept on a leash [3].");
-    let last = "[...document.querySelectorAll('[data-cite][role=button]')].at(-1).click()";
-    window.run(last, json!([]));
+    // A mark is pressed once it was held against its passage.
+    let press = "const mark = [...document.querySelectorAll('[data-cite][role=button]')].find(({ textContent }) => \
+        textContent.includes('3')); mark?.click(); return mark !== undefined";
+    window.wait_until("the mark of the PDF can be pressed", || {
+        window.run(press, json!([])) == json!(true)
+    });
     window.wait_until("the page is drawn with the passage on it", || {
         let drawn = "const image = document.querySelector('[data-testid=page-image]'); return image !== null && image.complete && image.naturalWidth > 400";
         window.run(drawn, json!([])) == json!(true) && window.count("page-mark") > 0
@@ -143,7 +147,7 @@ fn a_folder_is_added_asked_and_followed_and_its_citations_open() {
     fs::rename(place.documents(), place.folder.path().join("away")).expect("renamed");
     panel(&window);
     window.wait_until("the folder is missed", || {
-        window.newest("documents-panel").contains("is not there")
+        window.newest("documents-panel").contains("Folder not found")
     });
     window.image("documents-folder-gone");
     window.close();
