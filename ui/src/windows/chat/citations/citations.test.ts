@@ -198,6 +198,7 @@ describe('a page of the file of a passage', () => {
     expect(image().alt).toBe('Page 2 of 3 with the passage highlighted. Its text follows.');
     expect(all('page-mark').map(({ style }) => [style.left, style.top, style.width])).toEqual([['12%', '10%', '60%']]);
     expect(the('passage-text').querySelector('mark')?.textContent).toBe('Dogs are kept on a leash.');
+    expect(the('passage-text').textContent).not.toContain('\f');
     expect(textOf('page-place')).toBe('Page 2 of 3');
   });
 
