@@ -109,8 +109,8 @@ impl Index {
 
     pub(super) async fn insert_collection(&self, new: &Definition) -> Result<()> {
         let mut transaction = self.write().await?;
-        let sql = "INSERT OR IGNORE INTO collections (id, name, kind, paths, rules, created_at, is_paused)
-                   VALUES (?, ?, ?, ?, ?, ?, ?)";
+        let sql = "INSERT INTO collections (id, name, kind, paths, rules, created_at, is_paused)
+                   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING";
         sqlx::query(sql)
             .bind(&new.id)
             .bind(&new.name)
