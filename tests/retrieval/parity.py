@@ -4,11 +4,13 @@ cosine of 200 texts for weights in 32, 16 and 8 bits, and texts per second by tu
     python parity.py PROGRAM --weights FOLDER [--formats f32 f16 bf16 8bit] [--texts 200] [--tokens 220] [--rounds 3]
 
 Everybody computes with as many threads as OPENBLAS_NUM_THREADS says, or with one for each core. The command is started
-for each round; the time of one that embeds a single text is told, too."""
+for each round; the time of one that embeds a single text is told, too. On a computer that does other things as well,
+texts per second of processor time compare better than those of the clock."""
 import argparse
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -60,6 +62,12 @@ class Command:
         return np.array([json.loads(line)["embedding"] for line in out.stdout.splitlines()])
 
 
+def processor_time():
+    """Seconds of this process and of the commands that it waited for."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -82,25 +90,27 @@ def main():
         ways["start of the command"] = lambda lines: first(lines[:1])
         for name, model in (("numpy", reference), ("onnxruntime", onnx)):
             ways[name] = lambda lines, model=model: np.array([model.embed(line) for line in lines])
-        vectors, times = {}, {name: [] for name in ways}
+        vectors, times, busy = {}, {name: [] for name in ways}, {name: [] for name in ways}
         for _ in range(options.rounds):
             for name, embed in ways.items():
-                begun = time.perf_counter()
+                begun, before = time.perf_counter(), processor_time()
                 vectors[name] = embed(lines)
                 times[name].append(time.perf_counter() - begun)
-    took = {name: statistics.median(all) for name, all in times.items()}
+                busy[name].append(processor_time() - before)
+    took, used = ({name: statistics.median(all) for name, all in figures.items()} for figures in (times, busy))
     mean = sum(len(reference.tokenizer.encode(line).ids) for line in lines) / len(lines)
     load = os.getloadavg()[0]
     print(f"{len(lines)} texts of {mean:.0f} tokens, threads {THREADS}, load {load:.1f}, medians of {options.rounds}")
-    print(f"{'':12} {'least cosine':>12} {'mean':>10} {'texts/s':>8} {'x numpy':>8} {'x onnx':>8}")
+    print(f"{'':12} {'least cosine':>12} {'mean':>10} {'texts/s':>8} {'x numpy':>8} {'x onnx':>8} {'by processor time':>18}")
     wrong = []
     for name in ways:
         if vectors[name].shape != vectors["numpy"].shape:
             continue
         cosines = (vectors[name] * vectors["numpy"]).sum(1) / np.linalg.norm(vectors[name], axis=1)
         ratios = (took[rival] / took[name] for rival in ("numpy", "onnxruntime"))
-        figures = (cosines.min(), cosines.mean(), len(lines) / took[name], *ratios)
-        print("{:12} {:12.7f} {:10.7f} {:8.1f} {:8.2f} {:8.2f}".format(name, *figures))
+        rate = len(lines) / took[name], *ratios, len(lines) / used[name]
+        figures = "{:8.1f} {:8.2f} {:8.2f} {:18.1f}".format(*rate)
+        print(f"{name:12} {cosines.min():12.7f} {cosines.mean():10.7f} {figures}")
         wrong += [name for kind, least in LEAST.items() if name == f"ours {kind}" and not cosines.min() >= least]
     print(f"a command for one text takes {took['start of the command']:.2f} s, which is in the figures of ours")
     if wrong:
