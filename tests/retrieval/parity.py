@@ -97,7 +97,7 @@ def main():
                 vectors[name] = embed(lines)
                 times[name].append(time.perf_counter() - begun)
                 busy[name].append(processor_time() - before)
-    took, used = ({name: statistics.median(all) for name, all in figures.items()} for figures in (times, busy))
+    took, used = ({name: statistics.median(of) for name, of in figures.items()} for figures in (times, busy))
     mean = sum(len(reference.tokenizer.encode(line).ids) for line in lines) / len(lines)
     load = os.getloadavg()[0]
     print(f"{len(lines)} texts of {mean:.0f} tokens, threads {THREADS}, load {load:.1f}, medians of {options.rounds}")

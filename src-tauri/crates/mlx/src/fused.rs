@@ -169,8 +169,8 @@ pub trait FusedKernels {
         Ok(None)
     }
 
-    /// The same as [`FusedKernels::linear`] with the matrices of a stack `[count, outputs, inputs]` that `indices` choose: `x` `[…, 1, inputs]`
-    /// gives `[…, 1, outputs]`. Axes of `x` that are 1 are stretched to those of `indices`.
+    /// The same as [`FusedKernels::linear`] with the matrices of a stack `[count, outputs, inputs]` that `indices`
+    /// choose: `x` `[…, 1, inputs]` gives `[…, 1, outputs]`. Axes of `x` that are 1 are stretched to those of `indices`.
     fn gathered_linear(
         &self,
         x: &Tensor,

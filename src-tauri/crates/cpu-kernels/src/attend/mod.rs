@@ -1,6 +1,6 @@
 //! Attention with an online softmax (Milakov and Gimelshein 2018, arXiv:1805.02867): scores of some positions at a time
-//! stay in the nearest cache, so that no matrix of scores is written. Many queries that see everything, as encoders have
-//! them, are [in lanes](wide); all others [in rows](tile).
+//! stay in the nearest cache, so that no matrix of scores is written. Many queries that see everything, as encoders
+//! have them, are [in lanes](wide); all others [in rows](tile).
 #![allow(unsafe_code)]
 
 #[cfg(test)]

@@ -52,8 +52,8 @@ pub unsafe fn attend_block<L: Lanes>(block: &Block<'_>) {
     });
 }
 
-/// A block whose queries fill `P` registers. The sums of `R` positions, or of `R` numbers of a value, are in registers at
-/// once.
+/// A block whose queries fill `P` registers. The sums of `R` positions, or of `R` numbers of a value, are in registers
+/// at once.
 struct Attending<'a, const P: usize, const R: usize> {
     block: &'a Block<'a>,
     scratch: &'a mut Vec<f32>,

@@ -59,9 +59,9 @@ impl Form {
     }
 }
 
-/// Rows of 32 bit floats in whole blocks, in the order in which a format's blocks have their numbers. A few rows lie block
-/// by block, so that those of all rows are neighbors, and formats with biases have the sums of their groups. Many lie in
-/// panels, in which the numbers of one place are neighbors. Rows that there are not are zeros.
+/// Rows of 32 bit floats in whole blocks, in the order in which a format's blocks have their numbers. A few rows lie
+/// block by block, so that those of all rows are neighbors, and formats with biases have the sums of their groups. Many
+/// lie in panels, in which the numbers of one place are neighbors. Rows that there are not are zeros.
 #[derive(Default)]
 pub struct Activations {
     values: Vec<f32>,
