@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use mlx::fused::{
-    Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, Processor, ResidualInput, Rows, Split,
+    Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, PointwiseActivation, Processor, ResidualInput, Rows,
+    Split,
 };
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
@@ -12,7 +13,10 @@ use mlx::Result;
 use crate::isa::Isa;
 use crate::pool::Pool;
 use crate::product::Precision;
-use crate::{attend, embedding, file_tensors, gate, gathered, heads, kv_dtype, linear, norm, primitive};
+use crate::{
+    attend, biased, embedding, file_tensors, gate, gathered, heads, kv_dtype, layer_norm, linear, norm, pointwise,
+    primitive,
+};
 
 /// Lets so many threads compute from now on, in the whole process, at most one for each core that the system allows;
 /// `None` for as many as suit this computer.
@@ -41,6 +45,30 @@ impl FusedKernels for CpuKernels {
 
     fn linear(&self, x: &Tensor, matrix: Rows<'_>, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
         linear::linear(x, matrix, gated)
+    }
+
+    fn biased_linear(
+        &self,
+        x: &Tensor,
+        matrix: Rows<'_>,
+        bias: &Tensor,
+        activation: Option<PointwiseActivation>,
+    ) -> Result<Option<Tensor>> {
+        biased::biased_linear(x, matrix, bias, activation)
+    }
+
+    fn pointwise(&self, activation: PointwiseActivation, x: &Tensor) -> Result<Option<Tensor>> {
+        pointwise::pointwise(activation, x)
+    }
+
+    fn layer_norm(
+        &self,
+        x: &Tensor,
+        added: Option<&Tensor>,
+        weight_and_bias: (&Tensor, &Tensor),
+        eps: f32,
+    ) -> Result<Option<Tensor>> {
+        layer_norm::layer_norm(x, added, weight_and_bias, eps)
     }
 
     fn gathered_linear(

@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod attend;
+mod biased;
 mod embedding;
 mod file_tensors;
 mod format;
@@ -15,9 +16,11 @@ mod heads;
 mod isa;
 mod kv_dtype;
 mod lanes;
+mod layer_norm;
 mod linear;
 mod math;
 mod norm;
+mod pointwise;
 mod pool;
 mod primitive;
 mod product;

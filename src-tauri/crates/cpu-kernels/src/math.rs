@@ -37,6 +37,63 @@ pub fn gelu(x: f32) -> f32 {
     x / (1.0 + exp(-2.0 * inner))
 }
 
+/// `x · sigmoid(1.702 · x)`.
+#[inline(always)]
+pub fn quick_gelu(x: f32) -> f32 {
+    x / (1.0 + exp(-1.702 * x))
+}
+
+/// `max(x, 0)`.
+#[inline(always)]
+pub fn relu(x: f32) -> f32 {
+    x.max(0.0)
+}
+
+/// GELU by the error function.
+#[inline(always)]
+pub fn exact_gelu(x: f32) -> f32 {
+    0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+/// The error function, to a few units in the last place: XLA's quotient of two polynomials, up to the number from which
+/// on it is 1.
+#[inline(always)]
+pub fn erf(x: f32) -> f32 {
+    const ONE: f32 = 3.832_506_9;
+    let x = x.clamp(-ONE, ONE);
+    let square = x * x;
+    let mut above = 2.290_506_6e-4;
+    for factor in [3.408_291e-3, 5.095_569_5e-2, 0.185_208_32, 1.128_379_1] {
+        above = above * square + factor;
+    }
+    let mut below = -1.179_160_3e-7;
+    for factor in [
+        2.354_796_7e-5,
+        1.017_962_5e-3,
+        1.407_047e-2,
+        0.110_985_05,
+        0.497_469_25,
+        1.0,
+    ] {
+        below = below * square + factor;
+    }
+    x * above / below
+}
+
+/// The error function by a series whose terms have one sign, for comparisons.
+#[cfg(test)]
+pub fn erf_by_series(x: f64) -> f64 {
+    if x.abs() > 6.0 {
+        return x.signum();
+    }
+    let (mut term, mut sum) = (x, x);
+    for step in 1..300 {
+        term *= 2.0 * x * x / f64::from(2 * step + 1);
+        sum += term;
+    }
+    sum * (-x * x).exp() * std::f64::consts::FRAC_2_SQRT_PI
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +109,24 @@ mod tests {
         }
         assert_eq!(exp(0.0), 1.0);
         assert!(exp(-1e30) < 1.3e-38 && exp(1e30).is_finite());
+    }
+
+    #[test]
+    fn the_error_function_is_right_to_a_few_units() {
+        for step in -6000..=6000 {
+            let x = step as f32 / 1000.0;
+            let off = (f64::from(erf(x)) - erf_by_series(f64::from(x))).abs();
+            assert!(off < 5e-7, "{x}: {off}");
+        }
+        // The values of tables.
+        for (x, right) in [
+            (0.5f64, 0.520_499_877_813_046_5),
+            (1.0, 0.842_700_792_949_714_9),
+            (2.0, 0.995_322_265_018_952_7),
+        ] {
+            assert!((erf_by_series(x) - right).abs() < 1e-12);
+        }
+        assert_eq!(erf(0.0), 0.0);
     }
 
     #[test]

@@ -34,6 +34,21 @@ pub enum GateActivation {
     Gelu,
 }
 
+/// An activation of single numbers, which gates nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PointwiseActivation {
+    /// GELU by the error function.
+    Gelu,
+    /// GELU by its tanh approximation.
+    GeluTanh,
+    /// `x · sigmoid(1.702 · x)`.
+    QuickGelu,
+    /// `max(x, 0)`.
+    Relu,
+    /// `x · sigmoid(x)`.
+    Silu,
+}
+
 /// The row `(h + norm(x)) · factor`, and its norm.
 #[derive(Clone, Copy)]
 pub struct ResidualInput<'a> {
@@ -126,8 +141,36 @@ pub trait FusedKernels {
         Ok(None)
     }
 
-    /// The same with the matrices of a stack `[count, outputs, inputs]` that `indices` choose: `x` `[…, 1, inputs]`
-    /// gives `[…, 1, outputs]`. Axes of `x` that are 1 are stretched to those of `indices`.
+    /// `activation(x · matrixᵀ + bias)` of rows `[rows, inputs]`, `[rows, outputs]`. `bias` `[1, outputs]`.
+    fn biased_linear(
+        &self,
+        x: &Tensor,
+        matrix: Rows<'_>,
+        bias: &Tensor,
+        activation: Option<PointwiseActivation>,
+    ) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The activation of every number.
+    fn pointwise(&self, activation: PointwiseActivation, x: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// `(sum - mean) / sqrt(variance + eps) · weight + bias` over the last axis of `sum = x + added`, with `weight` and
+    /// `bias` `[width]`.
+    fn layer_norm(
+        &self,
+        x: &Tensor,
+        added: Option<&Tensor>,
+        weight_and_bias: (&Tensor, &Tensor),
+        eps: f32,
+    ) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The same as [`FusedKernels::linear`] with the matrices of a stack `[count, outputs, inputs]` that `indices`
+    /// choose: `x` `[…, 1, inputs]` gives `[…, 1, outputs]`. Axes of `x` that are 1 are stretched to those of `indices`.
     fn gathered_linear(
         &self,
         x: &Tensor,

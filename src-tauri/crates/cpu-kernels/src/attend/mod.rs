@@ -1,10 +1,12 @@
 //! Attention with an online softmax (Milakov and Gimelshein 2018, arXiv:1805.02867): scores of some positions at a time
-//! stay in the nearest cache, so that no matrix of scores is written.
+//! stay in the nearest cache, so that no matrix of scores is written. Many queries that see everything, as encoders
+//! have them, are [in lanes](wide); all others [in rows](tile).
 #![allow(unsafe_code)]
 
 #[cfg(test)]
 mod tests;
 mod tile;
+mod wide;
 
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
@@ -17,6 +19,7 @@ use crate::pool::Pool;
 use crate::primitive::{describe_one, is_f32, Kernel, View};
 use crate::shared::Shared;
 use tile::{attend_part, Part, Sums};
+use wide::attend_block;
 
 /// Positions of a part at least, if there are too few heads for all threads.
 const PART: usize = 128;
@@ -95,6 +98,27 @@ unsafe impl Kernel for Attend {
         let (heads, length, width) = (queries.last(2), queries.last(1), queries.last(0));
         let (key_heads, positions, value_width) = (keys.last(2), keys.last(1), values.last(0));
         let (group, isa, pool) = (heads / key_heads, Isa::chosen(), Pool::get());
+        let sees_all = !self.causal && seen.is_none() && sinks.is_none();
+        if sees_all && self.number == Number::F32 && length > tile::rows(isa) {
+            let some = wide::queries(isa);
+            let blocks = length.div_ceil(some);
+            let to = Shared(outputs[0].data::<f32>());
+            return pool.run(heads * blocks, &|index| {
+                let (head, first) = (index / blocks, index % blocks * some);
+                let block = wide::Block {
+                    queries,
+                    keys,
+                    values,
+                    scale: self.scale,
+                    heads: [head, head / group],
+                    first,
+                    to: to.at((first * heads + head) * value_width),
+                    stride: heads * value_width,
+                };
+                // SAFETY: each block is written by one thread, and the arrays live.
+                unsafe { for_isa!(isa, attend_block(&block)) };
+            });
+        }
         // Rows are the queries of all heads that share a key head, query after query.
         let rows = group * length;
         let some = tile::rows(isa);

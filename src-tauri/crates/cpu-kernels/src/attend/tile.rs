@@ -164,7 +164,18 @@ impl<L: Lanes, C: Code, const R: usize> Compiled<L> for Attending<'_, C, R> {
                         products[row] = L::dot(numbers, query, products[row]);
                     }
                 }
-                for row in 0..R {
+                for first in (0..R / 4 * 4).step_by(4) {
+                    let four = [
+                        products[first],
+                        products[first + 1],
+                        products[first + 2],
+                        products[first + 3],
+                    ];
+                    for (row, sum) in L::sums(four).into_iter().enumerate() {
+                        scores[first + row][place] = sum;
+                    }
+                }
+                for row in R / 4 * 4..R {
                     scores[row][place] = products[row].sum();
                 }
             }

@@ -1,6 +1,8 @@
 //! Rows that are multiplied, as kernels read them.
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
 use std::cell::RefCell;
 
 use crate::format::Format;
@@ -8,7 +10,10 @@ use crate::format::Format;
 use crate::isa::for_isa;
 use crate::isa::Isa;
 use crate::lanes::BLOCK;
+#[cfg(target_arch = "x86_64")]
+use crate::lanes::{avx512::transposed, Avx512, Compiled, Lanes};
 use crate::pool::Pool;
+use crate::product::many;
 #[cfg(test)]
 use crate::product::rounded::greatest_whole;
 use crate::product::rounded::{Precision, Rounded};
@@ -54,9 +59,9 @@ impl Form {
     }
 }
 
-/// Rows of 32 bit floats in whole blocks, in the order in which a format's blocks have their numbers; and for formats
-/// with biases the sums of their groups. A few rows lie block by block, so that those of all rows are neighbors; rows
-/// that there are not are zeros.
+/// Rows of 32 bit floats in whole blocks, in the order in which a format's blocks have their numbers. A few rows lie
+/// block by block, so that those of all rows are neighbors, and formats with biases have the sums of their groups. Many
+/// lie in panels, in which the numbers of one place are neighbors. Rows that there are not are zeros.
 #[derive(Default)]
 pub struct Activations {
     values: Vec<f32>,
@@ -92,6 +97,7 @@ impl Activations {
             false => Form::Floats,
         };
         match self.form {
+            Form::Floats if rows > FEW => self.set_panels(isa, format, inputs, row),
             Form::Floats => self.set_floats(format, inputs, row),
             Form::Rounded => self.set_rounded(isa, format, inputs, row),
             #[cfg(target_arch = "x86_64")]
@@ -131,6 +137,33 @@ impl Activations {
             0..=4 => (0..all).for_each(one),
             _ => Pool::get().run(all, &one),
         }
+    }
+
+    fn set_panels(&mut self, isa: Isa, format: &Format, inputs: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
+        let (rows, width, lanes) = (self.rows, self.width, many::panel(isa));
+        let (panels, size) = (rows.div_ceil(lanes), lanes * width);
+        self.values.resize((panels * size).max(self.values.len()), 0.0);
+        let values = Shared(self.values.as_mut_ptr());
+        Pool::get().run(panels, &|panel| {
+            ROW.with_borrow_mut(|numbers| {
+                numbers.resize(size.max(numbers.len()), 0.0);
+                for (lane, to) in numbers.chunks_exact_mut(width).take(lanes).enumerate() {
+                    match panel * lanes + lane {
+                        index if index < rows => {
+                            row(index, &mut to[..inputs]);
+                            to[inputs..].fill(0.0);
+                        }
+                        _ => to.fill(0.0),
+                    }
+                    if format.splits() {
+                        to.chunks_exact_mut(BLOCK).for_each(split);
+                    }
+                }
+                // SAFETY: each panel is written by one thread, there is room for all, and the instruction set is one of
+                // this processor.
+                unsafe { turn(isa, &numbers[..size], width, values.slice(panel * size, size)) };
+            });
+        });
     }
 
     fn set_rounded(&mut self, isa: Isa, format: &Format, inputs: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
@@ -207,30 +240,9 @@ impl Activations {
         &self.sums[row.min(self.rows - 1) * self.groups..][..self.groups]
     }
 
-    /// Many rows in panels of so many: in each, the numbers of one place stand side by side, and rows that there are not
-    /// are zeros.
-    pub fn panels(&self, lanes: usize) -> Vec<f32> {
-        let panels = self.rows.div_ceil(lanes);
-        let size = lanes * self.width;
-        let mut all = Vec::<f32>::with_capacity(panels * size);
-        let to = Shared(all.as_mut_ptr());
-        Pool::get().run(panels, &|panel| {
-            let rows = panel * lanes..(panel + 1) * lanes;
-            // A few places at a time, so that what is written stays in the nearest cache.
-            for first in (0..self.width).step_by(NEAR) {
-                for (lane, row) in rows.clone().enumerate() {
-                    let from = (row < self.rows).then(|| &self.values[row * self.width + first..][..NEAR]);
-                    for place in 0..NEAR {
-                        let number = from.map_or(0.0, |numbers| numbers[place]);
-                        // SAFETY: each panel is written by one thread, within what was allocated.
-                        unsafe { to.at(panel * size + (first + place) * lanes + lane).write(number) };
-                    }
-                }
-            }
-        });
-        // SAFETY: all panels were written.
-        unsafe { all.set_len(panels * size) };
-        all
+    /// Many rows in panels of as many as the instruction set multiplies at once, `[panels, width, rows]`.
+    pub fn panels(&self) -> &[f32] {
+        &self.values
     }
 }
 
@@ -238,8 +250,59 @@ thread_local! {
     static ROW: RefCell<Vec<f32>> = RefCell::default();
 }
 
-/// Places of a row that are put into a panel at once; a block has a whole number of them.
+/// Places of a row that are put into a panel at once, so that what is written stays in the nearest cache; a block has a
+/// whole number of them.
 const NEAR: usize = 16;
+
+/// Puts the numbers of rows `[rows, width]` that stand at one place side by side, `[width, rows]`.
+///
+/// # Safety
+///
+/// The processor has the instruction set.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+unsafe fn turn(isa: Isa, rows: &[f32], width: usize, to: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if isa >= Isa::Avx512 {
+        return Avx512::call(Turned { rows, width, to });
+    }
+    let lanes = rows.len() / width;
+    for first in (0..width).step_by(NEAR) {
+        for (lane, row) in rows.chunks_exact(width).enumerate() {
+            for place in first..first + NEAR {
+                to[place * lanes + lane] = row[place];
+            }
+        }
+    }
+}
+
+/// The same by registers.
+#[cfg(target_arch = "x86_64")]
+struct Turned<'a> {
+    rows: &'a [f32],
+    width: usize,
+    to: &'a mut [f32],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Compiled<Avx512> for Turned<'_> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let (lanes, to) = (self.rows.len() / self.width, self.to.as_mut_ptr());
+        for first in (0..self.width).step_by(NEAR) {
+            for lane in (0..lanes).step_by(NEAR) {
+                let from = self.rows.as_ptr().add(lane * self.width + first);
+                let mut numbers = [_mm512_setzero_ps(); NEAR];
+                for row in 0..NEAR {
+                    numbers[row] = _mm512_loadu_ps(from.add(row * self.width));
+                }
+                let turned = transposed(numbers);
+                for place in 0..NEAR {
+                    _mm512_storeu_ps(to.add((first + place) * lanes + lane), turned[place]);
+                }
+            }
+        }
+    }
+}
 
 /// The sum of numbers, in eight sums side by side.
 fn total(numbers: &[f32]) -> f32 {

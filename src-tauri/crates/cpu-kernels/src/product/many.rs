@@ -31,26 +31,32 @@ fn of_lanes(isa: Isa) -> (usize, usize) {
 ///
 /// # Safety
 ///
-/// The matrix has these outputs, `to` is good for all products, `panels` are those of `x` for these registers, and the
-/// processor has the instruction set.
+/// The matrix has these outputs, `to` is good for all products, `x` is in panels for these registers, and the processor
+/// has the instruction set.
 pub unsafe fn many<L: Lanes>(
     x: &Activations,
-    panels: &[f32],
     matrix: &Matrix,
     range: Range<usize>,
     to: *mut f32,
     scratch: &mut Vec<f32>,
 ) {
     let (width, count) = (x.width(), range.len());
-    scratch.resize((count * (width + 2 * matrix.groups())).max(scratch.len()), 0.0);
-    let (outputs, scales) = scratch.split_at_mut(count * width);
-    unpack_coded::<L>(matrix, range.clone(), width, outputs, scales);
+    let outputs = match matrix.floats(width) {
+        Some(first) => first.add(range.start * width),
+        None => {
+            scratch.resize((count * (width + 2 * matrix.groups())).max(scratch.len()), 0.0);
+            let (outputs, scales) = scratch.split_at_mut(count * width);
+            unpack_coded::<L>(matrix, range.clone(), width, outputs, scales);
+            outputs.as_ptr()
+        }
+    };
     let lanes = L::TILE.0 * L::COUNT;
-    for (panel, numbers) in panels.chunks_exact(lanes * width).enumerate() {
+    let panels = x.panels().chunks_exact(lanes * width);
+    for (panel, numbers) in panels.take(x.rows().div_ceil(lanes)).enumerate() {
         let rows = (x.rows() - panel * lanes).min(lanes);
         let to = to.add(panel * lanes * count);
         for first in (0..count).step_by(L::TILE.1) {
-            let outputs = outputs.as_ptr().add(first * width);
+            let outputs = outputs.add(first * width);
             let tile = Tile {
                 width,
                 panel: numbers.as_ptr(),
@@ -211,6 +217,7 @@ impl<L: Lanes, const P: usize, const R: usize> Compiled<L> for Products<P, R> {
             let mut numbers = [L::zero(); P];
             for part in 0..P {
                 numbers[part] = L::load(from.add(part * L::COUNT));
+                L::prefetch(from.wrapping_add((AHEAD * P + part) * L::COUNT).cast());
             }
             for index in 0..R {
                 let weight = L::splat(*outputs.add(index * width + place));
@@ -233,6 +240,9 @@ impl<L: Lanes, const P: usize, const R: usize> Compiled<L> for Products<P, R> {
         }
     }
 }
+
+/// Places ahead that are asked for: a panel comes from the second cache each time.
+const AHEAD: usize = 16;
 
 /// Rows of a panel at most.
 const MAX_PANEL: usize = 32;

@@ -1,7 +1,7 @@
 //! A matrix in memory.
 #![allow(unsafe_code)]
 
-use crate::format::Format;
+use crate::format::{Coding, Format, Number};
 use crate::primitive::View;
 
 /// Rows of numbers in a format, one per output.
@@ -60,6 +60,12 @@ impl Matrix {
     /// Bytes from row to row.
     pub fn row_bytes(&self) -> usize {
         self.weight.1
+    }
+
+    /// The first number, if all are 32 bit floats in rows of so many that follow each other.
+    pub fn floats(&self, width: usize) -> Option<*const f32> {
+        let plain = self.format.coding == Coding::Plain(Number::F32);
+        (plain && self.inputs == width && self.weight.1 == 4 * width).then_some(self.weight.0.cast())
     }
 
     /// Scales of a row.

@@ -89,8 +89,6 @@ pub trait Finish: Sync {
 ///
 /// The memory of the matrices lives and holds what they say.
 pub unsafe fn multiply<F: Finish>(isa: Isa, jobs: &[Job<'_>], outputs: usize, finish: &F) {
-    let panels = |job: &Job<'_>| job.x.are_many().then(|| job.x.panels(many::panel(isa)));
-    let panels: Vec<Option<Vec<f32>>> = jobs.iter().map(panels).collect();
     let lengths: Vec<usize> = jobs.iter().map(|job| part_length::<F>(isa, job, outputs)).collect();
     // The first part of each job.
     let mut firsts = Vec::with_capacity(jobs.len());
@@ -105,14 +103,13 @@ pub unsafe fn multiply<F: Finish>(isa: Isa, jobs: &[Job<'_>], outputs: usize, fi
         let start = (part - firsts[index]) * length;
         let range = start..outputs.min(start + length);
         // SAFETY: parts share no outputs, and the range is within the matrix.
-        unsafe { multiply_part(isa, (index, job), panels[index].as_deref(), outputs, range, finish) };
+        unsafe { multiply_part(isa, (index, job), outputs, range, finish) };
     });
 }
 
 unsafe fn multiply_part<F: Finish>(
     isa: Isa,
     (index, job): (usize, &Job<'_>),
-    panels: Option<&[f32]>,
     outputs: usize,
     range: Range<usize>,
     finish: &F,
@@ -131,7 +128,7 @@ unsafe fn multiply_part<F: Finish>(
             let shifted = range.start + group * outputs..range.end + group * outputs;
             let to = all[group * rows * count..].as_mut_ptr();
             // SAFETY: the range is within the matrix, and there is memory for so many products.
-            unsafe { products(isa, job, panels, shifted, to, numbers) };
+            unsafe { products(isa, job, shifted, to, numbers) };
         }
         for row in 0..rows {
             let of = |group: usize| {
@@ -170,30 +167,25 @@ fn part_length<F: Finish>(isa: Isa, job: &Job<'_>, outputs: usize) -> usize {
     if job.x.tiled().is_some() {
         return tiles::part_length(F::TOGETHER * job.matrix.inputs, outputs);
     }
-    let all = if job.x.are_many() {
+    if job.x.are_many() {
         let tile = many::tile(isa);
-        (TILE / (4 * job.x.width()) / tile * tile).max(tile)
-    } else {
-        (PART / job.matrix.row_bytes().max(1)).next_multiple_of(4).max(4)
-    };
+        let most = (TILE / (4 * F::TOGETHER * job.x.width()) / tile * tile).max(tile);
+        // As many parts for each thread, of whole tiles.
+        let parts = outputs.div_ceil(most).next_multiple_of(Pool::get().threads());
+        return outputs.div_ceil(parts).next_multiple_of(tile).clamp(1, most);
+    }
+    let all = (PART / job.matrix.row_bytes().max(1)).next_multiple_of(4).max(4);
     (all / F::TOGETHER).clamp(1, outputs.max(1))
 }
 
 /// Products of all rows with outputs `range`, `[rows, outputs]`.
-unsafe fn products(
-    isa: Isa,
-    Job { x, matrix }: &Job<'_>,
-    panels: Option<&[f32]>,
-    range: Range<usize>,
-    to: *mut f32,
-    numbers: &mut Vec<f32>,
-) {
-    match (x.rounded(), panels) {
+unsafe fn products(isa: Isa, Job { x, matrix }: &Job<'_>, range: Range<usize>, to: *mut f32, numbers: &mut Vec<f32>) {
+    match (x.rounded(), x.are_many()) {
         #[cfg(target_arch = "x86_64")]
         (Some(rounded), _) if !matrix.format.splits() => integer::<Avx512, EightBits>(rounded, matrix, range, to),
         (Some(rounded), _) => for_isa!(isa, integer_four_bits(rounded, matrix, range, to)),
-        (None, None) => for_isa!(isa, few(x, matrix, range, to, numbers)),
-        (None, Some(panels)) => for_isa!(isa, many(x, panels, matrix, range, to, numbers)),
+        (None, false) => for_isa!(isa, few(x, matrix, range, to, numbers)),
+        (None, true) => for_isa!(isa, many(x, matrix, range, to, numbers)),
     }
 }
 

@@ -62,8 +62,8 @@ impl Embedding {
     }
 }
 
-/// Rows in the type that the device computes in.
-fn computed(rows: Tensor) -> Result<Tensor> {
+/// Numbers in the type that the device computes in.
+pub fn computed(rows: Tensor) -> Result<Tensor> {
     match device() {
         Device::Cpu => rows.astype(Dtype::Float32),
         Device::Metal | Device::Cuda => Ok(rows),

@@ -5,6 +5,8 @@ use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::error;
+use crate::kernels::kernels;
+use crate::layers::embedding::computed;
 use crate::weights::Weights;
 
 /// `(x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
@@ -19,8 +21,8 @@ impl LayerNorm {
     /// Loads `path.weight` and `path.bias` `[width]`.
     pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> error::Result<Self> {
         let norm = Self {
-            weight: weights.take(&format!("{path}.weight"), &[width])?,
-            bias: weights.take(&format!("{path}.bias"), &[width])?,
+            weight: computed(weights.take(&format!("{path}.weight"), &[width])?)?,
+            bias: computed(weights.take(&format!("{path}.bias"), &[width])?)?,
             eps,
         };
         weights.materialize(norm.tensors())?;
@@ -29,6 +31,17 @@ impl LayerNorm {
 
     /// Same shape as `x`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.fast_layer_norm(&self.weight, &self.bias, self.eps)
+        match kernels().layer_norm(x, None, (&self.weight, &self.bias), self.eps)? {
+            Some(normed) => Ok(normed),
+            None => x.fast_layer_norm(&self.weight, &self.bias, self.eps),
+        }
+    }
+
+    /// The norm of the sum of two of one shape.
+    pub fn forward_sum(&self, x: &Tensor, added: &Tensor) -> Result<Tensor> {
+        match kernels().layer_norm(x, Some(added), (&self.weight, &self.bias), self.eps)? {
+            Some(normed) => Ok(normed),
+            None => self.forward(&x.add(added)?),
+        }
     }
 }

@@ -10,8 +10,9 @@ use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::error;
+use crate::layers::embedding::computed;
 use crate::layers::product::{Form, Product};
-use crate::layers::{fast, Activation, Gelu, ResidualStream, RmsNorm};
+use crate::layers::{fast, Activation, Gelu, Pointwise, ResidualStream, RmsNorm};
 use crate::products::packed_product::product;
 use crate::products::product_check::Layout;
 use crate::weights::{Matrix, Weights};
@@ -140,7 +141,9 @@ impl Linear {
     pub fn with_bias(rows: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
         Ok(Self {
             weight: Product::plain(&[rows], ROWS)?,
-            bias: bias.map(|bias| bias.reshape(&[1, bias.dim(0)])).transpose()?,
+            bias: bias
+                .map(|bias| computed(bias.reshape(&[1, bias.dim(0)])?))
+                .transpose()?,
         })
     }
 
@@ -156,10 +159,21 @@ impl Linear {
 
     /// `[length, inputs]` to `[length, outputs]`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        if let Some(product) = fast::linear::biased(self.weight.rows(), x, self.bias.as_ref(), None)? {
+            return Ok(product);
+        }
         match (&self.weight, &self.bias) {
             (Product::Plain(weight), Some(bias)) => x.addmm(weight, bias),
             (_, Some(bias)) => self.multiply(x)?.add(bias),
             (_, None) => self.multiply(x),
+        }
+    }
+
+    /// The activation of every output.
+    pub fn activated(&self, x: &Tensor, activation: &Pointwise) -> Result<Tensor> {
+        match fast::linear::biased(self.weight.rows(), x, self.bias.as_ref(), Some(activation.fusible()))? {
+            Some(activated) => Ok(activated),
+            None => activation.forward(&self.forward(x)?),
         }
     }
 
@@ -226,5 +240,5 @@ fn load_bias(weights: &mut Weights<'_>, parts: &[Projection]) -> error::Result<O
             false => Ok(Tensor::zeros(&[1, part.outputs], dtype)?),
         })
         .collect::<error::Result<Vec<_>>>()?;
-    Ok(Some(join(&biases, 1)?))
+    Ok(Some(computed(join(&biases, 1)?)?))
 }

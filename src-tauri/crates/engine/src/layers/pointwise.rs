@@ -1,11 +1,13 @@
 //! Activation functions of encoders and vision encoders, which gate nothing or gate by a projection of its own.
 
 use checkpoint::config::encoder::EncoderActivation;
+use mlx::fused::{GateActivation, PointwiseActivation};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
-use crate::layers::Gelu;
+use crate::kernels::kernels;
+use crate::layers::{fast, Gelu};
 
 /// The slope of the quick approximation of GELU.
 const QUICK_SLOPE: f32 = 1.702;
@@ -57,8 +59,22 @@ impl Pointwise {
         })
     }
 
+    /// Its name for operations that fuse it.
+    pub fn fusible(&self) -> PointwiseActivation {
+        match self {
+            Self::Gelu { .. } => PointwiseActivation::Gelu,
+            Self::GeluTanh(_) => PointwiseActivation::GeluTanh,
+            Self::QuickGelu { .. } => PointwiseActivation::QuickGelu,
+            Self::Relu { .. } => PointwiseActivation::Relu,
+            Self::Silu => PointwiseActivation::Silu,
+        }
+    }
+
     /// The function of every element.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        if let Some(activated) = kernels().pointwise(self.fusible(), x)? {
+            return Ok(activated);
+        }
         match self {
             Self::Gelu { root, one, half } => x.mul(root)?.erf()?.add(one)?.mul(half)?.mul(x),
             Self::GeluTanh(gelu) => gelu.forward(x),
@@ -66,5 +82,20 @@ impl Pointwise {
             Self::Relu { zero } => x.maximum(zero),
             Self::Silu => x.sigmoid()?.mul(x),
         }
+    }
+
+    /// The function of every element times `other`, both `[length, width]`.
+    pub fn times(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        let gate = match self {
+            Self::GeluTanh(_) => Some(GateActivation::Gelu),
+            Self::Silu => Some(GateActivation::Silu),
+            Self::Gelu { .. } | Self::QuickGelu { .. } | Self::Relu { .. } => None,
+        };
+        if let Some(gate) = gate {
+            if let Some(gated) = fast::activation::times(gate, x, other)? {
+                return Ok(gated);
+            }
+        }
+        self.forward(x)?.mul(other)
     }
 }

@@ -8,8 +8,9 @@ use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
+use crate::cache::KvView;
 use crate::error;
-use crate::layers::{Embedding, LayerNorm, Linear, Pointwise, Rope};
+use crate::layers::{scaled_dot_product_attention, Embedding, LayerNorm, Linear, Pointwise, Rope};
 use crate::models::pass::{mask, spans, Pass};
 use crate::weights::Weights;
 
@@ -82,15 +83,14 @@ impl Mlp {
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let inner = self.up_proj.forward(x)?;
         let inner = match self.gated {
             true => {
+                let inner = self.up_proj.forward(x)?;
                 let width = inner.dim(-1) / 2;
                 self.activation
-                    .forward(&inner.slice(1, 0, width)?)?
-                    .mul(&inner.slice(1, width, 2 * width)?)?
+                    .times(&inner.slice(1, 0, width)?, &inner.slice(1, width, 2 * width)?)?
             }
-            false => self.activation.forward(&inner)?,
+            false => self.up_proj.activated(x, &self.activation)?,
         };
         self.down_proj.forward(&inner)
     }
@@ -148,23 +148,27 @@ impl Layer {
             (queries, keys) = (rope.forward(&queries, &rotation)?, rope.forward(&keys, &rotation)?);
         }
         let scale = (width as f32).powf(-0.5);
-        let mut attended = Vec::new();
-        if let Some(mask) = mask {
-            attended.push(queries.fast_attention(&keys, &values, scale, mask, None)?);
-        } else {
-            for (start, end) in spans(lengths) {
-                let (keys, values) = (keys.slice(2, start, end)?, values.slice(2, start, end)?);
-                for first in (start..end).step_by(QUERIES as usize) {
-                    let queries = queries.slice(2, first, end.min(first + QUERIES))?;
-                    attended.push(queries.fast_attention(&keys, &values, scale, &Mask::None, None)?);
+        let attended = match mask {
+            Some(mask) => queries
+                .fast_attention(&keys, &values, scale, mask, None)?
+                .transpose(&[0, 2, 1, 3])?
+                .reshape(&[rows, hidden])?,
+            None => {
+                let mut attended = Vec::new();
+                for (start, end) in spans(lengths) {
+                    let (keys, values) = (keys.slice(2, start, end)?, values.slice(2, start, end)?);
+                    let seen = KvView::Plain { keys, values };
+                    for first in (start..end).step_by(QUERIES as usize) {
+                        let queries = queries.slice(2, first, end.min(first + QUERIES))?;
+                        attended.push(scaled_dot_product_attention(&queries, &seen, scale, &Mask::None, None)?);
+                    }
                 }
+                join(&attended, 0)?
             }
-        }
-        let attended = join(&attended, 2)?.transpose(&[0, 2, 1, 3])?.reshape(&[rows, hidden])?;
-        let h = self
-            .post_attention_layernorm
-            .forward(&h.add(&self.o_proj.forward(&attended)?)?)?;
-        self.post_mlp_layernorm.forward(&h.add(&self.mlp.forward(&h)?)?)
+        };
+        let projected = self.o_proj.forward(&attended)?;
+        let h = self.post_attention_layernorm.forward_sum(h, &projected)?;
+        self.post_mlp_layernorm.forward_sum(&h, &self.mlp.forward(&h)?)
     }
 }
 

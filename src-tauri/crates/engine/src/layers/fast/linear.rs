@@ -1,6 +1,6 @@
 //! Projections together with what comes before and after them, in one launch.
 
-use mlx::fused::{Epilogue, GateActivation, Rows};
+use mlx::fused::{Epilogue, GateActivation, PointwiseActivation, Rows};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -38,6 +38,19 @@ pub fn gelu_times(matrix: Option<Rows<'_>>, stream: &mut ResidualStream<'_>, oth
 pub fn gated(matrix: Option<Rows<'_>>, x: &Tensor, activation: &Activation) -> Result<Option<Tensor>> {
     match (matrix, activation.fusible()) {
         (Some(matrix), Some(activation)) => kernels().linear(x, matrix, Some(activation)),
+        _ => Ok(None),
+    }
+}
+
+/// The activation of the projection by a matrix as it is stored, with a bias, if there is one.
+pub fn biased(
+    matrix: Option<Rows<'_>>,
+    x: &Tensor,
+    bias: Option<&Tensor>,
+    activation: Option<PointwiseActivation>,
+) -> Result<Option<Tensor>> {
+    match (matrix, bias) {
+        (Some(matrix), Some(bias)) => kernels().biased_linear(x, matrix, bias, activation),
         _ => Ok(None),
     }
 }
