@@ -25,6 +25,7 @@ BERT = {
 }
 ROBERTA = {**BERT, "architectures": ["XLMRobertaModel"], "model_type": "xlm-roberta", "layer_norm_eps": 1e-5, "pad_token_id": 1,
            "max_position_embeddings": 98, "type_vocab_size": 1}
+RANKS = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
 NOMIC = {
     "architectures": ["NomicBertModel"], "model_type": "nomic_bert", "activation_function": "swiglu", "layer_norm_epsilon": 1e-12,
     "mlp_fc1_bias": False, "mlp_fc2_bias": False, "n_embd": 64, "n_head": 4, "n_inner": 128, "n_layer": 3, "n_positions": 128,
@@ -89,14 +90,15 @@ def silu(x):
     return x / (1 + np.exp(-x))
 
 
-def bert(config, w, ids):
+def bert(config, w, ids, types=None):
     def linear(x, path):
         return x @ w[f"{path}.weight"].T + w[f"{path}.bias"]
 
     first = config["pad_token_id"] + 1 if config["model_type"] == "xlm-roberta" else 0
     eps, count = config["layer_norm_eps"], config["num_attention_heads"]
     x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][first : first + len(ids)]
-    x = layer_norm(x + w["embeddings.token_type_embeddings.weight"][0], w, "embeddings.LayerNorm", eps)
+    kinds = np.zeros(len(ids), int) if types is None else np.minimum(types, config["type_vocab_size"] - 1)
+    x = layer_norm(x + w["embeddings.token_type_embeddings.weight"][kinds], w, "embeddings.LayerNorm", eps)
     for layer in range(config["num_hidden_layers"]):
         path = f"encoder.layer.{layer}"
         q, k, v = (heads(linear(x, f"{path}.attention.self.{name}"), count) for name in ("query", "key", "value"))
@@ -164,6 +166,19 @@ def decoder(config, w, ids):
 FORWARD = {"bert": bert, "xlm-roberta": bert, "nomic_bert": nomic, "qwen3": decoder, "gemma3_text": decoder}
 
 
+def ranks(config):
+    """True for a cross-encoder: transformers' `BertForSequenceClassification` or `XLMRobertaForSequenceClassification` with one label."""
+    return config["architectures"][0].endswith("ForSequenceClassification")
+
+
+def score(config, w, ids, types):
+    """Of a pair: the first token's state through the head."""
+    inner, last = ("pooler.dense", "classifier") if config["model_type"] == "bert" else ("classifier.dense", "classifier.out_proj")
+    state = bert(config, w, ids, types)[0]
+    state = np.tanh(state @ w[f"{inner}.weight"].T + w[f"{inner}.bias"])
+    return state @ w[f"{last}.weight"].T + w[f"{last}.bias"]
+
+
 def encoder_shapes(config):
     if config["model_type"] == "nomic_bert":
         hidden, width, words = config["n_embd"], config["n_inner"], config["vocab_size"]
@@ -187,6 +202,9 @@ def encoder_shapes(config):
             parts |= {f"{path}.attention.self.{name}": (hidden, hidden) for name in ("query", "key", "value")}
             parts |= {f"{path}.attention.output.dense": (hidden, hidden), f"{path}.intermediate.dense": (width, hidden)}
             parts[f"{path}.output.dense"] = (hidden, width)
+        if ranks(config):
+            names = ["classifier"] if config["model_type"] == "bert" else ["classifier.dense", "classifier.out_proj"]
+            parts |= {names[0]: (hidden, hidden), names[-1]: (1, hidden)}
     for path, shape in parts.items():
         yield f"{path}.weight", shape
         if biased:
@@ -251,12 +269,13 @@ def tokenizer(frame):
     special = [{"id": id, "content": token, "special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
                for id, token in enumerate(SPECIAL)]
     pieces = [{"Sequence": {"id": "A", "type_id": 0}} if token is None else {"SpecialToken": {"id": token, "type_id": 0}} for token in frame]
+    second = [{"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}]
     known = {token: {"id": token, "ids": [SPECIAL.index(token)], "tokens": [token]} for token in frame if token}
     return {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
         "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {"type": "TemplateProcessing", "single": pieces, "pair": pieces + [{"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": known},
+        "post_processor": {"type": "TemplateProcessing", "single": pieces, "pair": pieces + second, "special_tokens": known},
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": vocabulary},
     }
@@ -286,6 +305,9 @@ MODELS = [
     ("embeddinggemma", {**GEMMA, "is_matryoshka": True}, ["mean_tokens"], [256, 64], True, None, "", FRAMED),
     ("embeddinggemma-8bit", GEMMA, ["mean_tokens"], [256, 64], True, 8, "model.", FRAMED),
     ("nomic", NOMIC, ["mean_tokens"], [], True, None, "", FRAMED),
+    ("reranker", {**BERT, **RANKS, "architectures": ["BertForSequenceClassification"]}, [], [], False, None, "", FRAMED),
+    ("reranker-8bit", {**BERT, **RANKS, "architectures": ["BertForSequenceClassification"]}, [], [], False, 8, "", FRAMED),
+    ("xlm-roberta-reranker", {**ROBERTA, **RANKS, "architectures": ["XLMRobertaForSequenceClassification"]}, [], [], False, None, "", FRAMED),
 ]
 
 
@@ -294,7 +316,11 @@ def write(folder, random, config, modes, dense, normalised, bits, root, frame):
     gemma = config["model_type"] == "gemma3_text"
     shapes = decoder_shapes(config, root) if "rms_norm_eps" in config else encoder_shapes(config)
     weights = {name: draw(random, name, shape, gemma) for name, shape in shapes}
+    # A head lies beside the encoder, which has a name of its own then.
+    encoder = {"bert": "bert.", "xlm-roberta": "roberta."}[config["model_type"]] if ranks(config) else ""
+    weights = {name if name.startswith("classifier") else f"{encoder}{name}": numbers for name, numbers in weights.items()}
     weights = store(weights, folder / "model.safetensors", bits, mx.bfloat16 if bits else mx.float32)
+    weights = {name.removeprefix(encoder): numbers for name, numbers in weights.items()}
     width = weights[next(name for name in weights if name.endswith(("word_embeddings.weight", "embed_tokens.weight")))].shape[1]
     modules, projections = ["Transformer", "Pooling"], []
     for outputs in dense:
@@ -310,6 +336,8 @@ def write(folder, random, config, modes, dense, normalised, bits, root, frame):
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(frame)))
     (folder / "tokenizer_config.json").write_text("{}")
+    if ranks(config):
+        return lambda ids, types: score(config, weights, ids, types)
     described = [{"idx": n, "name": str(n), "path": f"{n}_{kind}" if n else "", "type": f"sentence_transformers.models.{kind}"} for n, kind in enumerate(modules)]
     (folder / "modules.json").write_text(json.dumps(described))
     pooling = {"word_embedding_dimension": width} | {f"pooling_mode_{mode}": mode in modes for mode in (
@@ -324,6 +352,15 @@ def write(folder, random, config, modes, dense, normalised, bits, root, frame):
         return vector / np.linalg.norm(vector) if normalised else vector
 
     return embed
+
+
+def pairs(random, longest):
+    """Questions with texts of several lengths; whole words of the tokenizer, and one that it does not know."""
+    def words(count):
+        return " ".join(f"w{number}" for number in random.integers(len(SPECIAL), WORDS, count))
+
+    lengths = [(1, 1), (3, 40), (7, 17), (12, longest - 15), (5, 2)]
+    return [[words(question), words(text)] for question, text in lengths] + [["w7 unheard", "W9, [SEP] w10!"]]
 
 
 def inputs(random, longest):
@@ -346,8 +383,17 @@ def main():
         random = np.random.default_rng([asked.seed, index])
         embed = write(asked.out / name, random, config, *rest)
         bounds = {"bert": 96, "xlm-roberta": 96, "nomic_bert": 128}
-        asked_for = inputs(random, bounds.get(config["model_type"], 650))
+        longest = bounds.get(config["model_type"], 650)
         tokens = Tokenizer.from_file(str(asked.out / name / "tokenizer.json"))
+        if ranks(config):
+            asked_for = pairs(random, longest)
+            # A control token that is spelled in a text stays text there.
+            tokens.encode_special_tokens = True
+            read = [tokens.encode(*pair) for pair in asked_for]
+            vectors = [embed(np.array(one.ids), np.array(one.type_ids)).tolist() for one in read]
+            table.append({"name": name, "inputs": asked_for, "ids": [one.ids for one in read], "vectors": vectors})
+            continue
+        asked_for = inputs(random, longest)
         ids = [tokens.encode(one).ids if isinstance(one, str) else one for one in asked_for]
         vectors = [embed(np.array(one)).tolist() for one in ids]
         table.append({"name": name, "inputs": asked_for, "ids": ids, "vectors": vectors})

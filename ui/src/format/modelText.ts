@@ -3,6 +3,7 @@
 import type { Download } from '../bindings/Download';
 import type { HubModel } from '../bindings/HubModel';
 import type { LocalModel } from '../bindings/LocalModel';
+import type { ModelKind } from '../bindings/ModelKind';
 import type { ThinkingControl } from '../bindings/ThinkingControl';
 import { t } from '../locales';
 import { bytes, context, duration, progress } from './format';
@@ -36,11 +37,16 @@ export function goodFor({ note }: HubModel): string | null {
   return note === null ? null : t(`firstModel.${note}`);
 }
 
+/** The tag of a model that writes no responses. */
+function kindTag(kind: ModelKind): string | false {
+  return kind !== 'chat' && t(`tag.${kind}`);
+}
+
 /** The tags of a model on the hub. */
 export function hubTags(model: HubModel): string[] {
   return joined(
     quantizationTag(model.quantization),
-    model.kind === 'embedding' && t('tag.embedding'),
+    kindTag(model.kind),
     thinkingTag(model.thinking),
     model.gated && t('tag.licence'),
   );
@@ -60,7 +66,7 @@ export function hubSummary(model: HubModel): string {
 export function localTags(model: LocalModel, loaded: boolean): string[] {
   return joined(
     quantizationTag(model.quantization),
-    model.kind === 'embedding' && t('tag.embedding'),
+    kindTag(model.kind),
     thinkingTag(model.thinking),
     model.built_in && t('tag.builtIn'),
     loaded && t('tag.loaded'),

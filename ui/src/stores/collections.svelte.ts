@@ -8,6 +8,7 @@ import type { EmbeddingProgress } from '../bindings/EmbeddingProgress';
 import type { QuotedPassage } from '../bindings/QuotedPassage';
 import type { PassagePage } from '../bindings/PassagePage';
 import type { PassageText } from '../bindings/PassageText';
+import type { RerankingView } from '../bindings/RerankingView';
 import { asHostError, type HostError, type Platform, type Unsubscribe } from '../host';
 import type { Toasts } from '../design/toasts.svelte';
 import { t } from '../locales';
@@ -22,6 +23,8 @@ export class Collections {
   list = $state.raw<readonly CollectionView[] | null>(null);
   /** The search by meaning; `null` until it was read. */
   embeddings = $state.raw<EmbeddingProgress | null>(null);
+  /** The order of found passages; `null` until it was read. */
+  reranking = $state.raw<RerankingView | null>(null);
   /** The reason why they could not be read the last time. */
   problem = $state.raw<HostError | null>(null);
 
@@ -45,10 +48,11 @@ export class Collections {
   async refresh(): Promise<void> {
     const asked = (this.#asked += 1);
     try {
-      const { collections, embeddings } = await this.platform.collections();
+      const { collections, embeddings, reranking } = await this.platform.collections();
       if (asked !== this.#asked) return;
       this.list = collections;
       this.embeddings = embeddings;
+      this.reranking = reranking;
       this.problem = null;
     } catch (reason) {
       if (asked === this.#asked) this.problem = asHostError(reason);

@@ -80,6 +80,9 @@ pub enum Error {
     /// Embeddings were asked of a model that chats.
     #[error("this model makes no embeddings; choose an embedding model, such as one with a `modules.json`")]
     NotForEmbeddings,
+    /// Scores were asked of a model that is no reranker.
+    #[error("this model scores no texts; choose a reranker, such as a BERT with one label")]
+    NotForRanking,
     /// An input holds nothing.
     #[error("there is nothing in it to embed")]
     EmptyInput {
@@ -202,6 +205,7 @@ impl From<Error> for protocol::Error {
             Error::BadRequest(_)
             | Error::NotForChat
             | Error::NotForEmbeddings
+            | Error::NotForRanking
             | Error::EmptyInput { .. }
             | Error::TooManyTokens { .. }
             | Error::UnknownToken { .. }

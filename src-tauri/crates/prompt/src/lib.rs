@@ -17,4 +17,4 @@ pub use chat::{CallForm, ChatProcessor, NextPrompt, StopSet, StopToken};
 pub use error::{Error, Result};
 pub use prompt::{ImageSpan, Prompt};
 pub use template::{RenderLimits, RenderRequest, Template};
-pub use tokenizer::{Detokenizer, TextEncoder, Tokenizer};
+pub use tokenizer::{Detokenizer, EncodedText, TextEncoder, Tokenizer};

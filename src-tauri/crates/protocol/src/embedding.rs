@@ -29,6 +29,14 @@ pub enum EmbeddingInput {
     Text(String),
     /// Token ids, used as they are.
     Tokens(Vec<u32>),
+    /// A question and a text that may answer it, for rerankers alone, whose vectors are one number: the score, greater
+    /// for a better answer, comparable among the texts of one question.
+    Pair {
+        /// The question.
+        question: String,
+        /// The text.
+        text: String,
+    },
 }
 
 /// The vectors of an [`EmbeddingRequest`].

@@ -212,6 +212,8 @@ pub enum ModelKind {
     Chat,
     /// It computes vectors of texts, and generates nothing.
     Embedding,
+    /// It scores how well a text answers a question (a cross-encoder), and generates nothing.
+    Reranker,
 }
 
 /// Memory of the engine, in bytes.

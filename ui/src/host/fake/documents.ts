@@ -5,6 +5,7 @@ import type { CollectionSource } from '../../bindings/CollectionSource';
 import type { CollectionView } from '../../bindings/CollectionView';
 import type { CollectionsView } from '../../bindings/CollectionsView';
 import type { EmbeddingProgress } from '../../bindings/EmbeddingProgress';
+import type { RerankingView } from '../../bindings/RerankingView';
 import type { Platform } from '../types';
 import { checkCitations, passagesOf } from './citations';
 import type { libraryControls } from './library';
@@ -34,6 +35,7 @@ export function emptyCollection(id: string, name: string, source: CollectionSour
 export const documentControls = () => ({
   keptCollections: [] as FakeCollection[],
   embeddings: { model: null, searched: null, done: 0, of: 0, problem: null } as EmbeddingProgress,
+  reranking: { model: null, problem: null } as RerankingView,
   /** The estimated time of reading all documents, in seconds; `null` for a model that was not measured. */
   readingSeconds: 310 as number | null,
   /** The number of files in a folder that a person chooses. */
@@ -88,7 +90,11 @@ export function documents(host: Documents) {
     async collections(): Promise<CollectionsView> {
       const collections = host.keptCollections.map(({ view }) => view);
       const passages = collections.reduce((sum, view) => sum + view.passages, 0);
-      return { collections, embeddings: { ...host.embeddings, of: Math.max(passages, host.embeddings.of) } };
+      return {
+        collections,
+        embeddings: { ...host.embeddings, of: Math.max(passages, host.embeddings.of) },
+        reranking: host.reranking,
+      };
     },
     async chooseCollectionFolder() {
       if (host.closesDialogs) return null;

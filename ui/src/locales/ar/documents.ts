@@ -72,6 +72,8 @@ export const documents = translation({
   'documents.meaningPart': 'البحث بالمعنى باستخدام {model}: المقاطع الجاهزة {done} من {of}',
   'documents.meaningEarlier': 'حتى ذلك الحين يُستخدم {model}.',
   'documents.meaningFailed': 'فشل البحث بالمعنى: {reason}',
+  'documents.reranking': 'يرتّب {model} النتائج.',
+  'documents.rerankingFailed': 'فشل الترتيب، فبقيت النتائج بترتيب البحث: {reason}',
 
   'documents.chip': 'مستندات هذه المحادثة: {documents}',
   'documents.count': { zero: 'لا مصادر', one: 'مصدر واحد', two: 'مصدران', few: '{count} مصادر', many: '{count} مصدرًا', other: '{count} مصدر' },

@@ -23,6 +23,7 @@ export const models = translation({
   'tag.licence': 'يتطلب إذنًا',
   'tag.builtIn': 'مدمج',
   'tag.embedding': 'تضمين',
+  'tag.reranker': 'إعادة ترتيب',
   'tag.loaded': 'محمَّل',
 
   'fit.comfortable': 'مناسب',

@@ -72,6 +72,8 @@ export const documents = translation({
   'documents.meaningPart': 'Suche nach Bedeutung mit {model}: {done} von {of} Passagen bereit',
   'documents.meaningEarlier': 'Bis dahin wird {model} verwendet.',
   'documents.meaningFailed': 'Suche nach Bedeutung fehlgeschlagen: {reason}',
+  'documents.reranking': 'Die Ergebnisse ordnet {model}.',
+  'documents.rerankingFailed': 'Das Ordnen schlug fehl. Die Ergebnisse stehen in der Reihenfolge der Suche: {reason}',
 
   'documents.chip': 'Dokumente für diesen Chat: {documents}',
   'documents.count': { one: '{count} Quelle', other: '{count} Quellen' },

@@ -23,6 +23,7 @@ export const models = translation({
   'tag.licence': 'Zugriff nötig',
   'tag.builtIn': 'Eingebaut',
   'tag.embedding': 'Embeddings',
+  'tag.reranker': 'Reranker',
   'tag.loaded': 'Geladen',
 
   'fit.comfortable': 'Passt',

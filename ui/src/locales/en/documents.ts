@@ -70,6 +70,8 @@ export const documents = {
   'documents.meaningPart': 'Search by meaning with {model}: {done} of {of} passages ready',
   'documents.meaningEarlier': 'Until then, {model} is used.',
   'documents.meaningFailed': 'Search by meaning failed: {reason}',
+  'documents.reranking': 'Results are ranked by {model}.',
+  'documents.rerankingFailed': 'Ranking failed, so results are in the order of the search: {reason}',
 
   'documents.chip': 'Documents for this chat: {documents}',
   'documents.count': { one: '{count} source', other: '{count} sources' },

@@ -21,6 +21,7 @@ export const models = {
   'tag.licence': 'Gated',
   'tag.builtIn': 'Built in',
   'tag.embedding': 'Embeddings',
+  'tag.reranker': 'Reranker',
   'tag.loaded': 'Loaded',
 
   'fit.comfortable': 'Fits',

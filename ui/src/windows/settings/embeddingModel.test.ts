@@ -53,6 +53,21 @@ describe('the embedding model', () => {
     expect((await host.settings()).embedding_model).toBe(null);
   });
 
+  it('has a reranker beside it, and says why it ranks nothing', async () => {
+    host.local = [...host.local, { ...embedding(ENGLISH), reference: 'BAAI/bge-reranker-base', name: 'bge-reranker-base', kind: 'reranker' }];
+    await openPage();
+    expect(all('reranker')).toEqual([]);
+    host.reranking = { model: 'BAAI/bge-reranker-base', problem: null };
+    for (const listener of host.collectionListeners) listener();
+    await pass(300);
+    expect(textOf('reranker')).toBe('Results are ranked by bge-reranker-base.');
+    host.reranking = { model: 'BAAI/bge-reranker-base', problem: 'a file of the model is missing' };
+    for (const listener of host.collectionListeners) listener();
+    await pass(300);
+    expect(all('reranker')).toEqual([]);
+    expect(textOf('meaning')).toContain('Ranking failed, so results are in the order of the search: a file of the model is missing');
+  });
+
   it('that is gone can be replaced', async () => {
     host.local = [...host.local.filter(({ kind }) => kind !== 'embedding'), embedding(MANY)];
     host.app = { ...host.app, embedding_model: ENGLISH };

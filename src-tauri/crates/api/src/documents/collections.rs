@@ -12,6 +12,17 @@ pub struct CollectionsView {
     pub collections: Vec<CollectionView>,
     /// The search by meaning.
     pub embeddings: EmbeddingProgress,
+    /// The order of found passages.
+    pub reranking: RerankingView,
+}
+
+/// The model that orders found passages.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct RerankingView {
+    /// The reference of the reranker; none if there is none on this computer.
+    pub model: Option<String>,
+    /// Why it ordered nothing the last time, in words for the user.
+    pub problem: Option<String>,
 }
 
 /// How far passages have embeddings.

@@ -41,6 +41,11 @@ impl<'a> Fields<'a> {
         self.0.values().filter_map(Value::as_object).map(Fields)
     }
 
+    /// How many fields there are.
+    pub(crate) fn count(self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn has(self, field: &str) -> bool {
         self.get(field).is_some()
     }

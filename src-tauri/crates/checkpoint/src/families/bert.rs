@@ -17,6 +17,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
 const RENAMES: &[&[(&str, &str)]] = &[
     &[
         ("bert.embeddings", "embeddings"),
+        ("bert.pooler", "pooler"),
         ("roberta.embeddings", "embeddings"),
         ("bert.encoder.layer", "layers"),
         ("roberta.encoder.layer", "layers"),

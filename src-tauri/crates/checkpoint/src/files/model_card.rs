@@ -60,9 +60,10 @@ impl ModelCard {
             || (tagged("feature-extraction") && !tagged("text-generation"))
             || self.is_named("-embedding")
             || self.is_named("embeddinggemma");
-        match embeds {
-            true => ModelKind::Embedding,
-            false => ModelKind::Chat,
+        match (tagged("text-ranking"), embeds) {
+            (true, _) => ModelKind::Reranker,
+            (false, true) => ModelKind::Embedding,
+            (false, false) => ModelKind::Chat,
         }
     }
 
@@ -135,6 +136,10 @@ mod tests {
             ModelKind::Embedding
         );
         assert_eq!(kind(&["feature-extraction"], "x/y"), ModelKind::Embedding);
+        assert_eq!(
+            kind(&["sentence-transformers", "text-ranking"], "x/y"),
+            ModelKind::Reranker
+        );
         assert_eq!(kind(&["feature-extraction", "text-generation"], "x/y"), ModelKind::Chat);
         assert_eq!(
             kind(&[], "models--mlx-community--Qwen3-Embedding-0.6B-4bit-DWQ"),

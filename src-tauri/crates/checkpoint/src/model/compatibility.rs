@@ -44,7 +44,8 @@ pub fn check_compatibility(listing: &FileListing<'_>) -> Result<ModelConfig, Err
         }
         error => error,
     })?;
-    if listing.files.iter().any(|file| file == MODULES) {
+    // Newer rerankers of sentence-transformers have its list of modules, too.
+    if parsed.kind != ModelKind::Reranker && listing.files.iter().any(|file| file == MODULES) {
         if matches!(parsed.family, Family::Gemma4(_)) {
             return Err(Error::Unsupported(format!(
                 "embeddings of models of type `{}`",
@@ -61,7 +62,7 @@ pub fn check_compatibility(listing: &FileListing<'_>) -> Result<ModelConfig, Err
         }
         parsed = parsed.for_embeddings();
     }
-    let embeds = parsed.kind == ModelKind::Embedding;
+    let embeds = parsed.kind != ModelKind::Chat;
     if let Some(task) = other_task(&config).filter(|_| !embeds) {
         return Err(Error::NotGenerative(task));
     }

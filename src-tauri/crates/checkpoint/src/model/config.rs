@@ -79,7 +79,14 @@ impl ModelConfig {
             family,
             model_type,
         };
-        Ok(if bidirectional { config.for_embeddings() } else { config })
+        Ok(match bidirectional {
+            true if ranks(whole)? => Self {
+                kind: ModelKind::Reranker,
+                ..config.for_embeddings()
+            },
+            true => config.for_embeddings(),
+            false => config,
+        })
     }
 
     /// The same model without an output layer.
@@ -99,6 +106,17 @@ impl ModelConfig {
             None => self.dtype.clone().unwrap_or_else(|| "not quantised".into()),
         }
     }
+}
+
+/// True for a model of transformers' `…ForSequenceClassification` with one label, which is a score. `num_labels` is
+/// written only by some; its default is the number of `id2label`, two without it.
+fn ranks(config: Fields<'_>) -> Result<bool, Error> {
+    let architectures = config.texts("architectures")?.unwrap_or_default();
+    let classifies = architectures
+        .iter()
+        .any(|name| name.ends_with("ForSequenceClassification"));
+    let named = config.object("id2label")?.map_or(2, Fields::count);
+    Ok(classifies && config.number("num_labels")?.unwrap_or(named) == 1)
 }
 
 #[cfg(test)]

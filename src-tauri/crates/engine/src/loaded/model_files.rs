@@ -36,7 +36,9 @@ impl ModelFiles {
         Ok(Self {
             purpose: match config.kind {
                 ModelKind::Chat => Purpose::Chat(Box::new(chat()?)),
-                ModelKind::Embedding => Purpose::Embedding(EmbeddingConfig::read(&source.path, &config)?),
+                ModelKind::Embedding | ModelKind::Reranker => {
+                    Purpose::Embedding(EmbeddingConfig::read(&source.path, &config)?)
+                }
             },
             config,
             source: source.clone(),

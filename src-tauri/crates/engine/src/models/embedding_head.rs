@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use checkpoint::embedding::{DenseConfig, EmbeddingStep, Pooling, MODULES};
+use checkpoint::embedding::{DenseConfig, DensePlace, EmbeddingStep, Pooling, MODULES};
 use checkpoint::EmbeddingConfig;
 use mlx::ops::join;
 use mlx::parameters::Parameters;
@@ -48,11 +48,15 @@ impl EmbeddingHead {
         }
         let (mut projections, mut apart) = (Vec::new(), Vec::new());
         for (index, dense) in dense_steps(&config).enumerate() {
-            let path = format!("dense.{index}");
-            if weights.has(&format!("{path}.weight")) && !dir.join(&dense.folder).join("model.safetensors").exists() {
-                projections.push(load_dense(dense, &path, weights)?);
-            } else {
-                apart.push(dense.clone());
+            let own = match &dense.place {
+                DensePlace::Own(path) => Some((*path).to_owned()),
+                DensePlace::Folder(folder) => Some(format!("dense.{index}")).filter(|path| {
+                    weights.has(&format!("{path}.weight")) && !dir.join(folder).join("model.safetensors").exists()
+                }),
+            };
+            match own {
+                Some(path) => projections.push(load_dense(dense, &path, weights)?),
+                None => apart.push(dense.clone()),
             }
         }
         if !apart.is_empty() && !projections.is_empty() {
@@ -64,8 +68,11 @@ impl EmbeddingHead {
     /// Loads the projections that have folders of their own, after the model.
     pub fn load_apart(&mut self, apart: &[DenseConfig], dir: &Path) -> error::Result<()> {
         for dense in apart {
+            let DensePlace::Folder(folder) = &dense.place else {
+                continue;
+            };
             let mut progress = |_| Ok(());
-            let mut weights = Weights::open(&dir.join(&dense.folder), false, &mut progress)?;
+            let mut weights = Weights::open(&dir.join(folder), false, &mut progress)?;
             self.projections.push(load_dense(dense, "linear", &mut weights)?);
             weights.finish()?;
         }
@@ -102,7 +109,7 @@ impl EmbeddingHead {
                 EmbeddingStep::Dense(dense) => {
                     let projection = projections
                         .next()
-                        .ok_or_else(|| Error::MissingTensor(dense.folder.clone()))?;
+                        .ok_or_else(|| Error::MissingTensor(format!("{:?}", dense.place)))?;
                     let projected = projection.forward(&x)?;
                     if dense.tanh {
                         projected.tanh()?

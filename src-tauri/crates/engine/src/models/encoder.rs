@@ -24,8 +24,7 @@ pub struct Encoder {
     heads: i32,
     word_embeddings: Embedding,
     positions: PositionTable,
-    /// The embedding of the token type, which is added to every token, `[1, width]`.
-    token_type: Option<Tensor>,
+    token_types: Option<TokenTypes>,
     norm: LayerNorm,
     layers: Vec<Layer>,
 }
@@ -39,6 +38,28 @@ enum PositionTable {
         first: u32,
     },
     Rotary(Rope),
+}
+
+/// The embeddings of token types, which say of which text of a pair a token is.
+#[derive(Parameters)]
+struct TokenTypes {
+    rows: Embedding,
+    /// The first row, `[1, width]`, which is added to every token of a text that is alone.
+    first: Tensor,
+    #[parameters(skip)]
+    count: u32,
+}
+
+impl TokenTypes {
+    /// What is added to tokens of these types.
+    fn of(&self, types: &[u32]) -> Result<Tensor> {
+        if types.iter().all(|kind| *kind == 0) {
+            return Ok(self.first.clone());
+        }
+        // A row that the table does not have would be read from whatever follows it in memory.
+        let rows: Vec<u32> = types.iter().map(|kind| (*kind).min(self.count - 1)).collect();
+        self.rows.forward(&ids_tensor(&rows))
+    }
 }
 
 #[derive(Parameters)]
@@ -192,9 +213,13 @@ impl Encoder {
             },
             Positions::Rotary { rope, .. } => PositionTable::Rotary(Rope::new(rope, config.head_dim(), dtype)?),
         };
-        let token_type = match config.token_types {
+        let token_types = match config.token_types {
             0 => None,
-            rows => Some(table(weights, "token_type", rows)?.forward(&ids_tensor(&[0]))?),
+            count => {
+                let rows = table(weights, "token_type", count)?;
+                let first = rows.forward(&ids_tensor(&[0]))?;
+                Some(TokenTypes { rows, first, count })
+            }
         };
         let layers = (0..config.layers as usize).map(|layer| Layer::load(config, layer, dtype, weights));
         let model = Self {
@@ -202,7 +227,7 @@ impl Encoder {
             heads: config.heads as i32,
             word_embeddings,
             positions,
-            token_type,
+            token_types,
             norm,
             layers: layers.collect::<error::Result<_>>()?,
         };
@@ -220,11 +245,11 @@ impl Encoder {
         self.layers.len()
     }
 
-    /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
-    pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
+    /// Begins to read texts of these lengths, whose tokens are `ids` one after another, and of these types.
+    pub fn begin(&self, ids: &[u32], types: &[u32], lengths: &[usize]) -> Result<Pass> {
         let mut h = self.word_embeddings.forward(&ids_tensor(ids))?;
-        if let Some(token_type) = &self.token_type {
-            h = h.add(token_type)?;
+        if let Some(token_types) = &self.token_types {
+            h = h.add(&token_types.of(types)?)?;
         }
         if let PositionTable::Learned { rows, first } = &self.positions {
             let places: Vec<u32> = lengths

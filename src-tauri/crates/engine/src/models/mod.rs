@@ -167,12 +167,12 @@ impl Model {
     }
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another; several only if it
-    /// [packs](Self::packs).
-    pub fn begin_pass(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
+    /// [packs](Self::packs). `types` says of which text of a pair each token is, for encoders alone.
+    pub fn begin_pass(&self, ids: &[u32], types: &[u32], lengths: &[usize]) -> Result<Pass> {
         match self {
             Self::Gemma4(_) => Err(Error::NotForEmbeddings),
             Self::Decoder(model) => Ok(model.begin(ids, lengths)?),
-            Self::Encoder(model) => Ok(model.begin(ids, lengths)?),
+            Self::Encoder(model) => Ok(model.begin(ids, types, lengths)?),
         }
     }
 

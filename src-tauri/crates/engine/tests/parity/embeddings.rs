@@ -27,6 +27,7 @@ struct Model {
 #[serde(untagged)]
 enum Input {
     Text(String),
+    Pair([String; 2]),
     Ids(Vec<u32>),
 }
 
@@ -80,6 +81,10 @@ fn asked(folder: &Path, inputs: impl IntoIterator<Item = EmbeddingInput>) -> Emb
 fn input(input: &Input) -> EmbeddingInput {
     match input {
         Input::Text(text) => EmbeddingInput::Text(text.clone()),
+        Input::Pair([question, text]) => EmbeddingInput::Pair {
+            question: question.clone(),
+            text: text.clone(),
+        },
         Input::Ids(ids) => EmbeddingInput::Tokens(ids.clone()),
     }
 }
@@ -153,7 +158,7 @@ fn refused(result: protocol::Result<Embeddings>) -> Error {
 
 #[tokio::test]
 async fn what_cannot_be_embedded_is_refused_with_its_figures() {
-    let Some(written) = Written::new(&["minilm", "qwen3", "embeddinggemma"]) else {
+    let Some(written) = Written::new(&["minilm", "qwen3", "embeddinggemma", "reranker"]) else {
         return;
     };
     let engine = MlxEngine::start();
@@ -214,7 +219,21 @@ async fn what_cannot_be_embedded_is_refused_with_its_figures() {
         error.code == ErrorCode::BadRequest && error.message.contains("no embeddings"),
         "{error}"
     );
-    for name in ["minilm", "qwen3", "embeddinggemma"] {
+    let pair = || EmbeddingInput::Pair {
+        question: "w7".into(),
+        text: "w8".into(),
+    };
+    for (name, input, reason) in [
+        ("minilm", pair(), "scores no texts"),
+        ("reranker", text("w7"), "makes no embeddings"),
+    ] {
+        let error = refused(engine.embed(asked(&written.path(name), [input])).await);
+        assert!(
+            error.code == ErrorCode::BadRequest && error.message.contains(reason),
+            "{name}: {error}"
+        );
+    }
+    for name in ["minilm", "qwen3", "embeddinggemma", "reranker"] {
         let request = Request::new(source(&written.path(name)), vec![Message::text(Role::User, "hi")]);
         let heard = crate::common::hear(engine.generate(request)).await;
         assert!(

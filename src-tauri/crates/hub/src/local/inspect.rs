@@ -177,18 +177,22 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let read_config = || ModelConfig::read(&model.path).ok();
     let config = readable("config.json").then(read_config).flatten();
     let kind = config.as_ref().map(|config| config.kind);
-    let embeds = model.path.join(MODULES).exists() || kind == Some(ModelKind::Embedding);
+    let kind = match kind {
+        Some(ModelKind::Chat) | None if model.path.join(MODULES).exists() => ModelKind::Embedding,
+        kind => kind.unwrap_or_default(),
+    };
+    let generates = kind == ModelKind::Chat;
     let missing = fault.map(Fault::error);
     let talk = match missing {
         // The tokenizer of a folder with a fault may be the fault, so it is not read.
         Some(_) => Ok(None),
-        None if embeds => read_tokenizer(&model.path).map(|()| None),
+        None if !generates => read_tokenizer(&model.path).map(|()| None),
         None => read_talk(&model.path).map(Some),
     };
     let unfit = || {
         let fit = check_folder(&model.path).and_then(|config| match config.kind {
             ModelKind::Chat => Ok(()),
-            ModelKind::Embedding => EmbeddingConfig::read(&model.path, &config).map(|_| ()),
+            ModelKind::Embedding | ModelKind::Reranker => EmbeddingConfig::read(&model.path, &config).map(|_| ()),
         });
         fit.err().map(protocol::Error::from)
     };
@@ -200,7 +204,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     };
     let problem = problem.or_else(|| talk.as_ref().err().cloned());
     let talk = talk.ok().flatten().filter(|_| problem.is_none()).unwrap_or_default();
-    let (supports_vision, vision_problem) = match problem.is_none() && !embeds {
+    let (supports_vision, vision_problem) = match problem.is_none() && generates {
         true => match vision_support(&model.path) {
             Ok(processor) => (processor.is_some(), None),
             Err(error @ checkpoint::Error::Vision(_)) => (false, Some(protocol::Error::from(error))),
@@ -211,7 +215,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     LocalModel {
         reference: model.reference.clone(),
         name: name_of(&model.reference),
-        kind: if embeds { ModelKind::Embedding } else { ModelKind::Chat },
+        kind,
         built_in: false,
         path: model.path.display().to_string(),
         revision: model.revision.clone(),

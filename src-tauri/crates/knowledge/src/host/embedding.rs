@@ -86,7 +86,9 @@ impl Knowledge {
                 return Ok(());
             }
             let texts = passages.iter().map(|(_, headings, text)| embedded_text(headings, text));
-            let vectors = match self.vectors_of(&embedder, texts.collect(), Priority::Background).await {
+            let input = |text: &str| EmbeddingInput::Text(format!("{}{text}", embedder.prefixes.passage));
+            let made = self.vectors_of(&embedder.model, texts.collect(), input, Priority::Background);
+            let vectors = match made.await {
                 Ok(vectors) => vectors,
                 Err(error) => {
                     self.set_embedding_problem(Some(error.message));
@@ -153,7 +155,7 @@ impl Knowledge {
         let found = tokio::task::spawn_blocking(move || {
             let reference = match chosen {
                 Some(chosen) => chosen,
-                None => smallest(shelf.list())?,
+                None => smallest(shelf.list(), ModelKind::Embedding)?,
             };
             Embedder::of(&*shelf, &reference)
         });
@@ -163,21 +165,23 @@ impl Knowledge {
     /// The vector of a question.
     pub(super) async fn question_vector(&self, embedder: &Embedder, question: &str) -> protocol::Result<Vec<f32>> {
         let text = format!("{}{question}", embedder.prefixes.question);
-        let mut vectors = self.vectors(embedder, vec![text], Priority::Chat).await?;
+        let input = vec![EmbeddingInput::Text(text)];
+        let mut vectors = self.vectors(&embedder.model, input, Priority::Chat).await?;
         Ok(vectors.pop().unwrap_or_default())
     }
 
-    /// The vectors of passages. One that is longer than the model's context is cut until it fits.
-    async fn vectors_of(
+    /// The vectors of passages. One that is longer than the model's context is cut until it fits. `input`: what the
+    /// model is given of a text.
+    pub(super) async fn vectors_of(
         &self,
-        embedder: &Embedder,
+        model: &FolderSource,
         mut texts: Vec<String>,
+        input: impl Fn(&str) -> EmbeddingInput,
         priority: Priority,
     ) -> protocol::Result<Vec<Vec<f32>>> {
-        let prefix = &embedder.prefixes.passage;
         loop {
-            let whole = texts.iter().map(|text| format!("{prefix}{text}")).collect();
-            match self.vectors(embedder, whole, priority).await {
+            let inputs = texts.iter().map(|text| input(text)).collect();
+            match self.vectors(model, inputs, priority).await {
                 Err(error) if error.code == ErrorCode::ContextFull => {
                     let long = number(&error, "input").and_then(|input| texts.get_mut(input));
                     match long.filter(|text| text.len() > LEAST) {
@@ -192,14 +196,14 @@ impl Knowledge {
 
     async fn vectors(
         &self,
-        embedder: &Embedder,
-        texts: Vec<String>,
+        model: &FolderSource,
+        inputs: Vec<EmbeddingInput>,
         priority: Priority,
     ) -> protocol::Result<Vec<Vec<f32>>> {
-        let wanted = texts.len();
+        let wanted = inputs.len();
         let request = EmbeddingRequest {
-            model: embedder.model.clone().into(),
-            inputs: texts.into_iter().map(EmbeddingInput::Text).collect(),
+            model: model.clone().into(),
+            inputs,
             dimensions: None,
             priority,
             keep_alive: None,
@@ -209,7 +213,7 @@ impl Knowledge {
             true => Ok(made),
             false => Err(Failure::new(
                 ErrorCode::Engine,
-                "the embedding model made another number of vectors than there are passages",
+                "the model made another number of vectors than there are passages",
             )),
         }
     }
@@ -228,7 +232,7 @@ impl Knowledge {
 }
 
 /// The text of a passage as it is embedded: what it stands under says what it is about.
-fn embedded_text(headings: &str, text: &str) -> String {
+pub(super) fn embedded_text(headings: &str, text: &str) -> String {
     match headings.is_empty() {
         true => text.to_owned(),
         false => format!("{headings}\n{text}"),
@@ -243,10 +247,10 @@ fn number(error: &Failure, name: &str) -> Option<usize> {
     }
 }
 
-/// The reference of the smallest embedding model that can be used.
-fn smallest(models: Vec<LocalModel>) -> Option<String> {
+/// The reference of the smallest model of a kind that can be used.
+pub(super) fn smallest(models: Vec<LocalModel>, kind: ModelKind) -> Option<String> {
     let usable = models
         .into_iter()
-        .filter(|model| model.kind == ModelKind::Embedding && model.problem.is_none());
+        .filter(|model| model.kind == kind && model.problem.is_none());
     usable.min_by_key(|model| model.bytes).map(|model| model.reference)
 }

@@ -56,6 +56,7 @@ impl Knowledge {
         // Copies of a file say the same.
         let mut texts = HashSet::new();
         passages.retain(|passage| texts.insert(passage.text.clone()));
+        self.rerank(question, &mut passages).await;
         passages.truncate(most);
         Ok(Found {
             passages,

@@ -11,6 +11,7 @@ mod own_chats;
 mod part_notes;
 mod prefixes;
 mod programs;
+mod reranking;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -69,6 +70,8 @@ struct Shared {
     chosen_model: watch::Sender<Option<String>>,
     /// Why the last embedding failed.
     embedding_problem: Mutex<Option<String>>,
+    /// Why the last reranking failed.
+    reranking_problem: watch::Sender<Option<String>>,
     vector_cache: tokio::sync::Mutex<VectorCache>,
     changes: watch::Sender<()>,
     closing: watch::Sender<bool>,
@@ -92,6 +95,7 @@ impl Knowledge {
                 embedding: tokio::sync::Mutex::default(),
                 chosen_model: watch::Sender::default(),
                 embedding_problem: Mutex::default(),
+                reranking_problem: watch::Sender::default(),
                 vector_cache: tokio::sync::Mutex::default(),
                 changes: watch::Sender::default(),
                 closing: watch::Sender::new(false),

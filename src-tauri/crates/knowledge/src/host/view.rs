@@ -2,7 +2,7 @@
 
 use api::{
     CollectionActivity, CollectionFile, CollectionFileState, CollectionSource, CollectionView, CollectionsView,
-    EmbeddingProgress, LeftOut,
+    EmbeddingProgress, LeftOut, RerankingView,
 };
 
 use protocol::OWN_CHATS;
@@ -20,6 +20,10 @@ impl Knowledge {
     pub async fn view(&self) -> Result<CollectionsView> {
         let embedder = self.embedder().await;
         let problem = self.shared.embedding_problem().clone();
+        let reranking = RerankingView {
+            model: self.reranker().await.map(|model| model.reference),
+            problem: self.shared.reranking_problem.borrow().clone(),
+        };
         let mut embeddings = EmbeddingProgress {
             model: embedder.as_ref().map(|embedder| embedder.reference().to_owned()),
             problem,
@@ -28,6 +32,7 @@ impl Knowledge {
         let Some(index) = self.existing().await? else {
             return Ok(CollectionsView {
                 embeddings,
+                reranking,
                 ..CollectionsView::default()
             });
         };
@@ -45,6 +50,7 @@ impl Knowledge {
         Ok(CollectionsView {
             collections,
             embeddings,
+            reranking,
         })
     }
 }

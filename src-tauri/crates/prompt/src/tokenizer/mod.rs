@@ -8,5 +8,5 @@ mod text_encoder;
 mod tokens;
 
 pub use detokenizer::Detokenizer;
-pub use text_encoder::TextEncoder;
+pub use text_encoder::{EncodedText, TextEncoder};
 pub use tokens::Tokenizer;

@@ -13,6 +13,24 @@ pub struct TextEncoder {
     lower_case: bool,
 }
 
+/// A text, or a pair of them, as token ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncodedText {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// The type of each: 0 in a text that is alone, and what the tokenizer says of a pair.
+    pub types: Vec<u32>,
+}
+
+impl From<Vec<u32>> for EncodedText {
+    fn from(ids: Vec<u32>) -> Self {
+        Self {
+            types: vec![0; ids.len()],
+            ids,
+        }
+    }
+}
+
 impl TextEncoder {
     /// Reads `tokenizer.json` and, if it is there, tokenizer_config.json. `lower_case`: texts are written in small
     /// letters first.
@@ -37,6 +55,21 @@ impl TextEncoder {
             true => self.tokenizer.encode_framed(&text.to_lowercase()),
             false => self.tokenizer.encode_framed(text),
         }
+    }
+
+    /// A question and a text as one input, put together as the tokenizer puts pairs; control tokens spelled in either
+    /// stay text.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn encode_pair(&self, question: &str, text: &str) -> Result<EncodedText> {
+        let (ids, types) = match self.lower_case {
+            true => self
+                .tokenizer
+                .encode_pair(&question.to_lowercase(), &text.to_lowercase())?,
+            false => self.tokenizer.encode_pair(question, text)?,
+        };
+        Ok(EncodedText { ids, types })
     }
 }
 
@@ -73,7 +106,8 @@ mod tests {
             "pre_tokenizer": {"type": "BertPreTokenizer"},
             "post_processor": {"type": "TemplateProcessing",
                 "single": [piece(2, "SpecialToken"), {"Sequence": {"id": "A", "type_id": 0}}, piece(3, "SpecialToken")],
-                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                "pair": [piece(2, "SpecialToken"), {"Sequence": {"id": "A", "type_id": 0}}, piece(3, "SpecialToken"),
+                    {"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
                 "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]},
                     "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
             "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
@@ -92,5 +126,15 @@ mod tests {
         assert_eq!(encoder.encode("Hello worlds hello").unwrap(), [2, 5, 6, 7, 5, 3]);
         assert_eq!(encoder.encode("hello [SEP] world").unwrap(), [2, 5, 8, 10, 9, 6, 3]);
         assert_eq!(encoder.encode("").unwrap(), [2, 3]);
+    }
+
+    #[test]
+    fn a_pair_is_put_together_by_the_tokenizer_and_knows_its_halves() {
+        let folder = tempfile::tempdir().unwrap();
+        word_piece(folder.path());
+        let encoder = TextEncoder::open(folder.path(), false).unwrap();
+        let pair = encoder.encode_pair("hello", "world [SEP] hello").unwrap();
+        assert_eq!(pair.ids, [2, 5, 3, 6, 8, 10, 9, 5, 3]);
+        assert_eq!(pair.types, [0, 0, 0, 1, 1, 1, 1, 1, 1]);
     }
 }

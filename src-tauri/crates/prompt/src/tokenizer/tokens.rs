@@ -133,23 +133,50 @@ impl Tokenizer {
 
     /// The same; `framed`: with what the tokenizer puts before and after every text.
     fn encode_guarded(&self, text: &str, sentinel: Option<char>, framed: bool) -> Result<Vec<u32>> {
-        if !self.growth.allows(text.len()) {
-            return Err(Error::TextTooLong { bytes: text.len() });
-        }
+        self.check_length(text.len())?;
         let Some(sentinel) = sentinel.filter(|sentinel| text.contains(*sentinel)) else {
             return Ok(self.inner.encode_fast(text, framed).map_err(broken)?.get_ids().to_vec());
         };
-        let one_off;
-        let guarded = if sentinel == *SENTINELS.start() {
-            self.guarded.get_or_init(|| guard(&self.inner, sentinel))
-        } else {
-            one_off = guard(&self.inner, sentinel);
-            &one_off
-        };
+        let guarded = self.guarded_by(sentinel);
         let split = guarded.token_to_id(sentinel.encode_utf8(&mut [0; 4]));
         let encoding = guarded.encode_fast(text, framed).map_err(broken)?;
         let ids = encoding.get_ids().iter().copied();
         Ok(ids.filter(|id| Some(*id) != split).collect())
+    }
+
+    /// Encodes two plain texts as the pair that the tokenizer makes of them; returns ids and their types. Control tokens
+    /// spelled in either become the text they look like.
+    pub(crate) fn encode_pair(&self, first: &str, second: &str) -> Result<(Vec<u32>, Vec<u32>)> {
+        self.check_length(first.len() + second.len())?;
+        let sentinel = Self::sentinel_for([first, second]);
+        let escaped = [first, second].map(|text| self.escape_control_tokens(text, sentinel));
+        let guarded = match escaped.iter().any(|text| text.contains(sentinel)) {
+            true => self.guarded_by(sentinel),
+            false => Cow::Borrowed(&self.inner),
+        };
+        let split = guarded.token_to_id(sentinel.encode_utf8(&mut [0; 4]));
+        let [first, second] = &escaped;
+        let encoding = guarded
+            .encode_fast((first.as_ref(), second.as_ref()), true)
+            .map_err(broken)?;
+        let ids = encoding.get_ids().iter().copied();
+        let tokens = ids.zip(encoding.get_type_ids().iter().copied());
+        Ok(tokens.filter(|(id, _)| Some(*id) != split).unzip())
+    }
+
+    fn check_length(&self, bytes: usize) -> Result<()> {
+        match self.growth.allows(bytes) {
+            true => Ok(()),
+            false => Err(Error::TextTooLong { bytes }),
+        }
+    }
+
+    /// The tokenizer that splits texts at this sentinel.
+    fn guarded_by(&self, sentinel: char) -> Cow<'_, tokenizers::Tokenizer> {
+        match sentinel == *SENTINELS.start() {
+            true => Cow::Borrowed(self.guarded.get_or_init(|| guard(&self.inner, sentinel))),
+            false => Cow::Owned(guard(&self.inner, sentinel)),
+        }
     }
 
     /// Encodes plain text; control tokens spelled in it become the text they look like.

@@ -187,6 +187,7 @@ impl Engine for FakeEngine {
         let tokens = |input: &EmbeddingInput| match input {
             EmbeddingInput::Text(text) => text.len(),
             EmbeddingInput::Tokens(ids) => ids.len(),
+            EmbeddingInput::Pair { question, text } => question.len() + text.len(),
         };
         self.state().keep_alive(&request.model, request.keep_alive);
         let counts: Vec<usize> = request.inputs.iter().map(tokens).collect();

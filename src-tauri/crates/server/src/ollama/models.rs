@@ -87,8 +87,10 @@ fn details(entry: &Entry, loaded: Option<&ModelInfo>) -> Value {
 
 /// The words of Ollama for what a model can do.
 fn able(entry: &Entry, capabilities: &Capabilities) -> Vec<&'static str> {
-    if entry.model.kind == ModelKind::Embedding {
-        return vec!["embedding"];
+    match entry.model.kind {
+        ModelKind::Chat => {}
+        ModelKind::Embedding => return vec!["embedding"],
+        ModelKind::Reranker => return Vec::new(),
     }
     let thinks = !matches!(entry.model.thinking, None | Some(ThinkingControl::Never));
     let able = [

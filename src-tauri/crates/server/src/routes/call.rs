@@ -203,6 +203,7 @@ impl Call {
 pub(crate) fn check_kind(model: &ResolvedModel, kind: ModelKind) -> Result<()> {
     let reason = match model.kind {
         found if found == kind => return Ok(()),
+        ModelKind::Reranker => "ranks texts for Ponder's documents and does nothing else",
         ModelKind::Embedding => "makes embeddings and writes no answers",
         ModelKind::Chat => "makes no embeddings; choose an embedding model",
     };

@@ -1,11 +1,12 @@
 //! How an embedding model makes one vector of the states of a text's tokens, by the files that sentence-transformers
 //! writes: `modules.json` and what it names (`1_Pooling/config.json`, `2_Dense/config.json`, …),
 //! `sentence_bert_config.json`. A model without `modules.json` is pooled as sentence-transformers would: by the mean,
-//! but Qwen's as they were trained.
+//! but Qwen's as they were trained. A reranker makes one number, its score, in the same way.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path};
 
+use protocol::ModelKind;
 use serde_json::{Map, Value};
 
 use crate::config::limits::check_width;
@@ -71,8 +72,8 @@ pub enum EmbeddingStep {
 /// A projection with an activation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenseConfig {
-    /// The folder in the model's that has its weights, `linear.weight` `[outputs, inputs]`.
-    pub folder: String,
+    /// The place of its weights `[outputs, inputs]`.
+    pub place: DensePlace,
     /// Numbers that go in.
     pub inputs: u32,
     /// Numbers that come out.
@@ -81,6 +82,15 @@ pub struct DenseConfig {
     pub bias: bool,
     /// True if the output goes through `tanh`.
     pub tanh: bool,
+}
+
+/// The place of a projection's weights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DensePlace {
+    /// A folder in the model's, as `linear`; or the model's own weights as `dense.N`, where converters put them.
+    Folder(String),
+    /// The model's own weights, by this name.
+    Own(&'static str),
 }
 
 /// Which numbers of a vector may be asked for: models that were trained so (Matryoshka) have a sense in their first
@@ -121,6 +131,9 @@ impl EmbeddingConfig {
             width: hidden_size(config),
             dimensions: Dimensions::Whole,
         };
+        if config.kind == ModelKind::Reranker {
+            return embedding.ranking(config);
+        }
         let own = object(dir, "config.json")?.unwrap_or_default();
         embedding.dimensions = dimensions(Fields::new(&own), &ModelCard::read(dir))?;
         if let Some(bounds) = object(dir, "sentence_bert_config.json")? {
@@ -171,6 +184,28 @@ impl EmbeddingConfig {
         }
         check_width("pooling_mode", embedding.width.into())?;
         Ok(embedding)
+    }
+
+    /// With the head of transformers' `BertForSequenceClassification` or `RobertaForSequenceClassification`, which
+    /// makes one number of the first token.
+    fn ranking(mut self, config: &ModelConfig) -> Result<Self> {
+        let (inner, last) = match config.model_type.as_str() {
+            "bert" => ("pooler.dense", "classifier"),
+            "roberta" | "xlm-roberta" => ("classifier.dense", "classifier.out_proj"),
+            other => return Err(Error::Unsupported(format!("rerankers of type `{other}`"))),
+        };
+        let dense = |place, outputs, tanh| {
+            EmbeddingStep::Dense(DenseConfig {
+                place: DensePlace::Own(place),
+                inputs: self.width,
+                outputs,
+                bias: true,
+                tanh,
+            })
+        };
+        self.steps = vec![dense(inner, self.width, true), dense(last, 1, false)];
+        (self.pooling, self.width) = (vec![Pooling::FirstToken], 1);
+        Ok(self)
     }
 
     /// True if the vectors have the length 1.
@@ -249,7 +284,7 @@ fn dense(settings: Fields<'_>, folder: &str) -> Result<DenseConfig> {
     check_width("out_features", outputs.into())?;
     let activation = settings.text("activation_function")?.unwrap_or_else(|| "Tanh".into());
     Ok(DenseConfig {
-        folder: folder.to_owned(),
+        place: DensePlace::Folder(folder.to_owned()),
         inputs,
         outputs,
         bias: settings.flag("bias")?.unwrap_or(true),

@@ -79,7 +79,8 @@ fn projections_follow_one_another_and_their_widths_have_to_fit() {
     let EmbeddingStep::Dense(last) = &config.steps[1] else {
         panic!("{:?}", config.steps)
     };
-    assert_eq!((last.folder.as_str(), last.tanh, last.bias), ("3_Dense", true, false));
+    let place = DensePlace::Folder("3_Dense".into());
+    assert_eq!((&last.place, last.tanh, last.bias), (&place, true, false));
     assert!(with(&dense(384, 1536, "linear.Identity"), &dense(99, 128, "linear.Identity")).is_err());
     let error = with(
         &dense(384, 1536, "activation.Mish"),
@@ -178,5 +179,29 @@ fn modules_that_are_not_known_or_lead_elsewhere_are_refused() {
             matches!(read(&[("modules.json", text)]), Err(Error::InvalidModule { .. })),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn a_classifier_with_one_label_is_a_reranker() {
+    let read = |change: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let config = BERT.replace("\"architectures\": [\"BertModel\"], ", change);
+        std::fs::write(folder.path().join("config.json"), config).unwrap();
+        let config = ModelConfig::read(folder.path()).unwrap();
+        (config.kind, EmbeddingConfig::read(folder.path(), &config))
+    };
+    let one = r#""architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}, "#;
+    let (kind, config) = read(one);
+    let config = config.unwrap();
+    assert_eq!((kind, config.width, config.steps.len()), (ModelKind::Reranker, 1, 2));
+    assert_eq!(config.pooling, [Pooling::FirstToken]);
+    // Two labels are classes, and their head is left aside, as every task's.
+    for other in [
+        r#""architectures": ["BertForSequenceClassification"], "#,
+        r#""architectures": ["BertForSequenceClassification"], "id2label": {"0": "a", "1": "b"}, "#,
+        r#""architectures": ["BertModel"], "id2label": {"0": "LABEL_0"}, "#,
+    ] {
+        assert_eq!(read(other).0, ModelKind::Embedding, "{other}");
     }
 }

@@ -167,6 +167,7 @@ pub fn facts(model: &LocalModel) -> String {
     let kind = match model.kind {
         ModelKind::Chat => "",
         ModelKind::Embedding => "embeddings",
+        ModelKind::Reranker => "reranker",
     };
     // A hyphen for people; the JSON keeps the label that programs know.
     let quantization = model.quantization.as_deref().unwrap_or("").replace(" bit", "-bit");

@@ -18,13 +18,15 @@ pub use run::EmbeddingRun;
 /// The most tokens of all inputs of a request, as in OpenAI's API.
 const MAX_TOKENS: usize = 300_000;
 
+pub use prompt::EncodedText;
+
 /// Inputs as token ids, checked against what the model reads.
 #[derive(Debug)]
 pub struct PreparedTexts {
     /// The model.
     pub model: FolderSource,
     /// The ids of each input.
-    pub texts: Vec<Vec<u32>>,
+    pub texts: Vec<EncodedText>,
     /// Numbers of a vector, if fewer than the model makes are wanted.
     pub dimensions: Option<u32>,
     /// The class in which it is served.
@@ -76,6 +78,7 @@ pub struct InputReader {
 type Known = (FolderSource, Arc<InputFiles>);
 
 struct InputFiles {
+    kind: ModelKind,
     config: EmbeddingConfig,
     encoder: TextEncoder,
 }
@@ -118,7 +121,7 @@ impl InputReader {
             .cloned()
             .ok_or_else(|| Error::NotAFolder(model.reference()))?;
         let files = self.files(&model)?;
-        let InputFiles { config, encoder } = &*files;
+        let InputFiles { kind, config, encoder } = &*files;
         if let Some(wanted) = dimensions.filter(|wanted| !config.dimensions.allow(*wanted, config.width)) {
             return Err(Error::Dimensions {
                 wanted,
@@ -130,25 +133,34 @@ impl InputReader {
             if job.cancelled() {
                 return Err(Error::Cancelled);
             }
-            let (empty, ids) = match input {
-                EmbeddingInput::Text(text) => (text.is_empty(), encoder.encode(&text)?),
-                EmbeddingInput::Tokens(ids) => (ids.is_empty(), ids),
+            let is_pair = matches!(input, EmbeddingInput::Pair { .. });
+            if is_pair != (*kind == ModelKind::Reranker) {
+                return Err(match is_pair {
+                    true => Error::NotForRanking,
+                    false => Error::NotForEmbeddings,
+                });
+            }
+            let (empty, encoded) = match input {
+                EmbeddingInput::Text(text) => (text.is_empty(), encoder.encode(&text)?.into()),
+                EmbeddingInput::Tokens(ids) => (ids.is_empty(), ids.into()),
+                EmbeddingInput::Pair { question, text } => (text.is_empty(), encoder.encode_pair(&question, &text)?),
             };
-            if empty || ids.is_empty() {
+            let tokens = encoded.ids.len();
+            if empty || tokens == 0 {
                 return Err(Error::EmptyInput { index });
             }
-            if ids.len() > config.max_tokens as usize {
+            if tokens > config.max_tokens as usize {
                 return Err(Error::InputTooLong {
                     index,
-                    tokens: ids.len(),
+                    tokens,
                     most: config.max_tokens,
                 });
             }
-            total += ids.len();
+            total += tokens;
             if total > MAX_TOKENS {
                 return Err(Error::TooManyTokens { most: MAX_TOKENS });
             }
-            Ok(ids)
+            Ok(encoded)
         };
         let texts = inputs.into_iter().enumerate().map(read).collect::<Result<_>>()?;
         Ok(PreparedTexts {
@@ -166,11 +178,13 @@ impl InputReader {
             return Ok(files.clone());
         }
         let config = check_folder(&source.path)?;
-        if config.kind != ModelKind::Embedding {
+        let kind = config.kind;
+        if kind == ModelKind::Chat {
             return Err(Error::NotForEmbeddings);
         }
         let config = EmbeddingConfig::read(&source.path, &config)?;
         let files = Arc::new(InputFiles {
+            kind,
             encoder: TextEncoder::open(&source.path, config.lower_case)?,
             config,
         });

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::loaded::LoadedModel;
 use crate::models::embedding_head::Pooled;
 use crate::models::{EmbeddingHead, Input, Pass};
-use crate::schedule::embeddings::{EmbeddingJob, PreparedTexts};
+use crate::schedule::embeddings::{EmbeddingJob, EncodedText, PreparedTexts};
 use crate::sequence::SequenceState;
 
 /// Texts that become vectors.
@@ -23,7 +23,7 @@ pub struct EmbeddingRun {
     priority: Priority,
     dimensions: Option<u32>,
     /// Those that nothing was read of yet.
-    texts: VecDeque<Vec<u32>>,
+    texts: VecDeque<EncodedText>,
     under_way: Option<UnderWay>,
     vectors: Vec<Vec<f32>>,
     tokens: usize,
@@ -50,7 +50,7 @@ impl EmbeddingRun {
             job,
             priority: texts.priority,
             dimensions: texts.dimensions,
-            tokens: texts.texts.iter().map(Vec::len).sum(),
+            tokens: texts.texts.iter().map(|text| text.ids.len()).sum(),
             vectors: Vec::with_capacity(texts.texts.len()),
             texts: texts.texts.into(),
             under_way: None,
@@ -68,8 +68,8 @@ impl EmbeddingRun {
         }
         // A row that the embedding does not have would be read from whatever follows it in memory.
         let vocabulary = loaded.model.vocabulary();
-        for (index, ids) in texts.texts.iter().enumerate() {
-            if let Some(id) = ids.iter().find(|id| **id >= vocabulary) {
+        for (index, text) in texts.texts.iter().enumerate() {
+            if let Some(id) = text.ids.iter().find(|id| **id >= vocabulary) {
                 return Err(Error::UnknownToken {
                     index,
                     id: *id,
@@ -193,7 +193,7 @@ impl EmbeddingRun {
     /// Begins to read what comes next: as many texts as go into one pass, or one that has to be read in chunks.
     fn begin(&mut self, most: usize) -> Result<Option<UnderWay>> {
         let model = &self.loaded.model;
-        let Some(first) = self.texts.front().map(Vec::len) else {
+        let Some(first) = self.texts.front().map(|text| text.ids.len()) else {
             return Ok(None);
         };
         let bidirectional = model.is_bidirectional();
@@ -201,7 +201,7 @@ impl EmbeddingRun {
         let room = prefill_chunk().min(if bidirectional { usize::MAX } else { most });
         if !bidirectional && (first > room || !model.packs()) {
             self.check_memory(first)?;
-            let ids = self.texts.pop_front().unwrap_or_default();
+            let ids = self.texts.pop_front().unwrap_or_default().ids;
             return Ok(Some(UnderWay::Chunks {
                 ids,
                 state: SequenceState::new(model, None),
@@ -211,15 +211,20 @@ impl EmbeddingRun {
         let mut rows = 0;
         let mut count = 0;
         for text in &self.texts {
-            if count > 0 && rows + text.len() > room {
+            let tokens = text.ids.len();
+            if count > 0 && rows + tokens > room {
                 break;
             }
-            (rows, count) = (rows + text.len(), count + 1);
+            (rows, count) = (rows + tokens, count + 1);
         }
         self.check_memory(rows)?;
-        let texts: Vec<Vec<u32>> = self.texts.drain(..count).collect();
-        let lengths: Vec<usize> = texts.iter().map(Vec::len).collect();
-        let pass = self.loaded.model.begin_pass(&texts.concat(), &lengths)?;
+        let (mut ids, mut types, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
+        for text in self.texts.drain(..count) {
+            lengths.push(text.ids.len());
+            ids.extend(text.ids);
+            types.extend(text.types);
+        }
+        let pass = self.loaded.model.begin_pass(&ids, &types, &lengths)?;
         Ok(Some(UnderWay::Pass(pass)))
     }
 

@@ -40,6 +40,16 @@ fn direction(text: &str) -> Vec<f32> {
     vector
 }
 
+/// The score of a pair: the number after *rank* in the text, whatever the question is.
+fn score(input: &EmbeddingInput) -> Option<Vec<f32>> {
+    let EmbeddingInput::Pair { text, .. } = input else {
+        return None;
+    };
+    let after = text.split("rank ").nth(1).unwrap_or_default();
+    let number = after.split_whitespace().next().unwrap_or_default();
+    Some(vec![number.parse().unwrap_or(f32::NAN)])
+}
+
 impl Engine for WordEngine {
     /// Takes as notes the lines that begin with *Entry*, each with the number of its passage; of notes each line once.
     fn generate(&self, request: Request) -> JobHandle {
@@ -93,12 +103,26 @@ impl Engine for WordEngine {
 
     fn embed(&self, request: EmbeddingRequest) -> BoxFuture<'static, protocol::Result<Embeddings>> {
         self.models.lock().unwrap().push(request.model.reference());
+        let ranked: Vec<Vec<f32>> = request.inputs.iter().filter_map(score).collect();
+        if !ranked.is_empty() {
+            let made = Embeddings {
+                vectors: ranked,
+                prompt_tokens: 0,
+            };
+            return Box::pin(std::future::ready(match self.is_broken.load(Ordering::SeqCst) {
+                true => Err(Failure::new(
+                    ErrorCode::ModelBroken,
+                    "a file of the reranker is missing",
+                )),
+                false => Ok(made),
+            }));
+        }
         let texts: Vec<String> = request
             .inputs
             .into_iter()
             .filter_map(|input| match input {
                 EmbeddingInput::Text(text) => Some(text),
-                EmbeddingInput::Tokens(_) => None,
+                EmbeddingInput::Tokens(_) | EmbeddingInput::Pair { .. } => None,
             })
             .collect();
         let made = if self.is_broken.load(Ordering::SeqCst) {
@@ -116,8 +140,9 @@ impl Engine for WordEngine {
     }
 }
 
-/// A shelf with every model of this reference.
-pub(super) struct Shelf;
+/// A shelf with every model of any reference, that lists these.
+#[derive(Default)]
+pub(super) struct Shelf(pub Vec<LocalModel>);
 
 impl ModelShelf for Shelf {
     fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
@@ -133,6 +158,6 @@ impl ModelShelf for Shelf {
     }
 
     fn list(&self) -> Vec<LocalModel> {
-        Vec::new()
+        self.0.clone()
     }
 }

@@ -5,6 +5,7 @@ mod hostile;
 mod own_chats;
 mod pages;
 mod programs;
+mod reranking;
 
 use std::sync::atomic::Ordering;
 
@@ -23,9 +24,13 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(Shelf::default())
+    }
+
+    fn with(shelf: Shelf) -> Self {
         let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let engine = Arc::new(WordEngine::default());
-        let knowledge = Knowledge::new(&data.path().join("documents.sqlite"), engine.clone(), Arc::new(Shelf));
+        let knowledge = Knowledge::new(&data.path().join("documents.sqlite"), engine.clone(), Arc::new(shelf));
         Self {
             folder,
             data,
@@ -321,7 +326,7 @@ async fn a_damaged_index_is_made_anew_with_its_collections() {
     let end = bytes.len();
     bytes[end / 2..].fill(0x5a);
     std::fs::write(&path, bytes).unwrap();
-    let knowledge = Knowledge::new(&path, world.engine.clone(), Arc::new(Shelf));
+    let knowledge = Knowledge::new(&path, world.engine.clone(), Arc::new(Shelf::default()));
     knowledge.rebuild().await.unwrap();
     let found = knowledge.search(&[&id], "ferry", 3).await.unwrap();
     assert_eq!(found.passages.len(), 1);
