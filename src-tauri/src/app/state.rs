@@ -169,13 +169,18 @@ impl App {
             self.remote.set_endpoints(settings.endpoints.clone());
         }
         if self.knowledge.choose_model(settings.embedding_model.clone()) {
-            let knowledge = self.knowledge.clone();
-            tauri::async_runtime::spawn(async move {
-                if let Err(error) = knowledge.embed().await {
-                    tracing::warn!(%error, "passages could not be embedded by another model");
-                }
-            });
+            self.embed_documents();
         }
+    }
+
+    /// Embeds the passages of documents in the background, if there is a model that has not embedded them.
+    pub fn embed_documents(&self) {
+        let knowledge = self.knowledge.clone();
+        tauri::async_runtime::spawn(async move {
+            if let Err(error) = knowledge.models_changed().await {
+                tracing::warn!(%error, "passages could not be embedded by another model");
+            }
+        });
     }
 
     /// Stores the list of model folders after a change.

@@ -6,7 +6,7 @@ use api::{ModelFolderEntry, ModelShelf, Removal, Update, Verification, VerifyPro
 use command::command;
 use protocol::{ModelSource, Reason, Result};
 use tauri::ipc::Channel;
-use tauri::{AppHandle, Emitter, State, WebviewWindow};
+use tauri::{AppHandle, Emitter, Manager, State, WebviewWindow};
 
 use super::{CHAT_WITH, MODELS_CHANGED};
 use crate::app::state::App;
@@ -142,7 +142,10 @@ pub async fn chat_with(handle: AppHandle, app: State<'_, App>, reference: String
         .map_err(failed(Reason::WindowSystem, "the chat window did not hear of it"))
 }
 
-/// Tells every window to list the models again.
+/// Tells every window to list the models again, and has documents embedded by a model that has just come.
 pub fn models_changed(handle: &AppHandle) {
     events::tell(handle, MODELS_CHANGED, (), "a change of the models");
+    if let Some(app) = handle.try_state::<App>() {
+        app.embed_documents();
+    }
 }

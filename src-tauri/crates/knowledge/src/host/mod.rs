@@ -221,6 +221,16 @@ impl Knowledge {
         is_new
     }
 
+    /// Says that other models are on this computer, so that another one may embed and rank passages. As
+    /// [`Knowledge::embed`].
+    ///
+    /// # Errors
+    /// Those of reading and writing the index.
+    pub async fn models_changed(&self) -> Result<()> {
+        self.changed();
+        self.embed().await.map(drop)
+    }
+
     /// Tells whenever [`Knowledge::view`] may look different.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.shared.changes.subscribe()

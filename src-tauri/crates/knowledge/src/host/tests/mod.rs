@@ -396,7 +396,7 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
         let request = ReadingRequest {
             collections: vec![id.clone(), "gone".into()],
             question: "Count the entries.".into(),
-            model: Shelf.resolve("reader").unwrap(),
+            model: Shelf::default().resolve("reader").unwrap(),
             most_tokens: 600,
             first_number: 5,
         };
