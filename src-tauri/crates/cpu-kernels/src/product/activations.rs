@@ -13,7 +13,7 @@ use crate::lanes::BLOCK;
 #[cfg(target_arch = "x86_64")]
 use crate::lanes::{avx512::transposed, Avx512, Compiled, Lanes};
 use crate::pool::Pool;
-use crate::product::many;
+use crate::product::panel;
 #[cfg(test)]
 use crate::product::rounded::greatest_whole;
 use crate::product::rounded::{Precision, Rounded};
@@ -140,7 +140,7 @@ impl Activations {
     }
 
     fn set_panels(&mut self, isa: Isa, format: &Format, inputs: usize, row: impl Fn(usize, &mut [f32]) + Sync) {
-        let (rows, width, lanes) = (self.rows, self.width, many::panel(isa));
+        let (rows, width, lanes) = (self.rows, self.width, panel::rows(isa));
         let (panels, size) = (rows.div_ceil(lanes), lanes * width);
         self.values.resize((panels * size).max(self.values.len()), 0.0);
         let values = Shared(self.values.as_mut_ptr());

@@ -4,28 +4,10 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use crate::isa::{for_isa, Isa};
 use crate::lanes::{Compiled, Lanes, BLOCK};
 use crate::product::code::{for_code, Code, Widened};
 use crate::product::few::{last_block, spread};
 use crate::product::{Activations, Matrix};
-
-/// Rows of a panel.
-pub fn panel(isa: Isa) -> usize {
-    of_lanes(isa).0
-}
-
-/// Outputs that are multiplied at once.
-pub fn tile(isa: Isa) -> usize {
-    of_lanes(isa).1
-}
-
-fn of_lanes(isa: Isa) -> (usize, usize) {
-    fn of<L: Lanes>() -> (usize, usize) {
-        (L::TILE.0 * L::COUNT, L::TILE.1)
-    }
-    for_isa!(isa, of())
-}
 
 /// Products of all rows with outputs `range`, `[rows, outputs]`.
 ///

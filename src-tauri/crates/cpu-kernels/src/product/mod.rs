@@ -11,6 +11,7 @@ mod few;
 mod integer;
 mod many;
 mod matrix;
+mod panel;
 mod rounded;
 #[cfg(test)]
 mod tests;
@@ -168,7 +169,7 @@ fn part_length<F: Finish>(isa: Isa, job: &Job<'_>, outputs: usize) -> usize {
         return tiles::part_length(F::TOGETHER * job.matrix.inputs, outputs);
     }
     if job.x.are_many() {
-        let tile = many::tile(isa);
+        let tile = panel::outputs(isa);
         let most = (TILE / (4 * F::TOGETHER * job.x.width()) / tile * tile).max(tile);
         // As many parts for each thread, of whole tiles.
         let parts = outputs.div_ceil(most).next_multiple_of(Pool::get().threads());

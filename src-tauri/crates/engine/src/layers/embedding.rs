@@ -5,10 +5,11 @@ use mlx::fused::Rows;
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
-use mlx::{Dtype, Result};
+use mlx::Result;
 
 use crate::error;
 use crate::kernels::kernels;
+use crate::layers::product::computed;
 use crate::layers::Linear;
 use crate::weights::{Matrix, Weights};
 
@@ -59,14 +60,6 @@ impl Embedding {
             Self::Plain(rows) => Ok(Linear::from_rows(rows)?),
             Self::Quantized(quantized) => Linear::from_quantized(quantized.clone(), weights),
         }
-    }
-}
-
-/// Numbers in the type that the device computes in.
-pub fn computed(rows: Tensor) -> Result<Tensor> {
-    match device() {
-        Device::Cpu => rows.astype(Dtype::Float32),
-        Device::Metal | Device::Cuda => Ok(rows),
     }
 }
 

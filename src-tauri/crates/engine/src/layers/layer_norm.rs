@@ -6,7 +6,7 @@ use mlx::Result;
 
 use crate::error;
 use crate::kernels::kernels;
-use crate::layers::embedding::computed;
+use crate::layers::product::computed;
 use crate::weights::Weights;
 
 /// `(x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.

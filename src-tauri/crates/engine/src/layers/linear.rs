@@ -10,8 +10,7 @@ use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::error;
-use crate::layers::embedding::computed;
-use crate::layers::product::{Form, Product};
+use crate::layers::product::{computed, Form, Product};
 use crate::layers::{fast, Activation, Gelu, Pointwise, ResidualStream, RmsNorm};
 use crate::products::packed_product::product;
 use crate::products::product_check::Layout;

@@ -6,7 +6,7 @@ use mlx::ops::{concatenate, join};
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
-use mlx::Result;
+use mlx::{Dtype, Result};
 
 use crate::error;
 use crate::products::product_check::Layout;
@@ -23,6 +23,14 @@ pub enum Product {
     Quantized(QuantizedTensor),
     /// Projections of one input in different number formats, which cannot become one matrix.
     Split(Vec<Product>),
+}
+
+/// Numbers in the type that the device computes in.
+pub fn computed(rows: Tensor) -> Result<Tensor> {
+    match device() {
+        Device::Cpu => rows.astype(Dtype::Float32),
+        Device::Metal | Device::Cuda => Ok(rows),
+    }
 }
 
 /// How matrices are joined and turned.

@@ -51,7 +51,7 @@ struct TokenTypes {
 }
 
 impl TokenTypes {
-    /// What is added to tokens of these types.
+    /// The embeddings of tokens of these types, to be added to theirs.
     fn of(&self, types: &[u32]) -> Result<Tensor> {
         if types.iter().all(|kind| *kind == 0) {
             return Ok(self.first.clone());
