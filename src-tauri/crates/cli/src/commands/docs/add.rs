@@ -33,6 +33,10 @@ pub struct AddArgs {
 pub async fn add(knowledge: &Knowledge, args: AddArgs, json: bool) -> Result<()> {
     let paths: Vec<PathBuf> = args.paths.iter().map(|path| absolute(path)).collect();
     let source = source(paths)?;
+    if matches!(source, Source::Files(_)) && (args.hidden || !args.only.is_empty()) {
+        let message = "--only and --hidden choose among the files of a folder. Leave them out, or name the folder";
+        return Err(Error::new(ErrorCode::BadRequest, message).into());
+    }
     let first = match &source {
         Source::Folder(folder) => Some(folder),
         Source::Files(files) => files.first(),
