@@ -52,6 +52,9 @@ struct AddArgs {
     /// Send the API key to another computer without encryption
     #[arg(long)]
     unencrypted_key: bool,
+    /// Let its models be told your personal notes and passages of your chats
+    #[arg(long)]
+    personal: bool,
 }
 
 /// Adds, lists or removes endpoints.
@@ -69,6 +72,7 @@ pub async fn run(args: EndpointsArgs) -> Result<()> {
 async fn add(args: AddArgs, json: bool) -> Result<()> {
     let mut endpoint = remote::endpoint(&args.name, &args.url).map_err(protocol::Error::from)?;
     endpoint.unencrypted_key = args.unencrypted_key;
+    endpoint.personal = args.personal;
     let key = read_key(args.key)?;
     let app = App::open().await?;
     remote::check_name_is_free(&app.remote.endpoints(), &endpoint.name).map_err(protocol::Error::from)?;
