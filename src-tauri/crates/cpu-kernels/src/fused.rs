@@ -74,11 +74,14 @@ impl FusedKernels for CpuKernels {
     fn gathered_linear(
         &self,
         x: &Tensor,
-        stack: Rows<'_>,
+        (stack, bias): (Rows<'_>, Option<&Tensor>),
         indices: &Tensor,
         gated: Option<GateActivation>,
     ) -> Result<Option<Tensor>> {
-        gathered::gathered_linear(x, stack, indices, gated)
+        match bias {
+            None => gathered::gathered_linear(x, stack, indices, gated),
+            Some(_) => Ok(None),
+        }
     }
 
     fn norm_linear(

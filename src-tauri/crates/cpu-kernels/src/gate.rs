@@ -5,7 +5,7 @@ use mlx::fused::GateActivation;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::math::{gelu, silu};
+use crate::math::{clipped_silu, gelu, silu};
 use crate::norm::for_rows;
 use crate::primitive::{describe_one, is_f32, Kernel, View};
 use crate::shared::Shared;
@@ -76,5 +76,6 @@ pub fn gated(activation: GateActivation, gates: &[f32], ups: &[f32], to: &mut [f
     match activation {
         GateActivation::Silu => all.for_each(|((to, gate), up)| *to = silu(*gate) * up),
         GateActivation::Gelu => all.for_each(|((to, gate), up)| *to = gelu(*gate) * up),
+        GateActivation::ClippedSilu => all.for_each(|((to, gate), up)| *to = clipped_silu(*gate, *up)),
     }
 }

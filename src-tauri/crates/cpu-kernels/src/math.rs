@@ -37,6 +37,12 @@ pub fn gelu(x: f32) -> f32 {
     x / (1.0 + exp(-2.0 * inner))
 }
 
+/// gpt-oss' gate: `(up + 1) · quick_gelu(gate)` of numbers that are clipped at 7.
+#[inline(always)]
+pub fn clipped_silu(gate: f32, up: f32) -> f32 {
+    (up.clamp(-7.0, 7.0) + 1.0) * quick_gelu(gate.min(7.0))
+}
+
 /// `x · sigmoid(1.702 · x)`.
 #[inline(always)]
 pub fn quick_gelu(x: f32) -> f32 {

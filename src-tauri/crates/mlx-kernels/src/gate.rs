@@ -12,21 +12,30 @@ const THREADS: i32 = 256;
 
 /// Its number in the kernels.
 pub fn number(activation: GateActivation) -> i32 {
-    i32::from(activation == GateActivation::Gelu)
+    match activation {
+        GateActivation::Silu => 0,
+        GateActivation::Gelu => 1,
+        GateActivation::ClippedSilu => 2,
+    }
 }
 
-/// The activation of every element, in 32 bits.
-pub fn compose(activation: GateActivation, x: &Tensor) -> Result<Tensor> {
-    let x = x.astype(Dtype::Float32)?;
+/// The activation of every element of `gate` times `up`, in 32 bits.
+pub fn compose(activation: GateActivation, gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+    let [mut gate, mut up] = [gate.astype(Dtype::Float32)?, up.astype(Dtype::Float32)?];
     let number = |value| Tensor::scalar(value, Dtype::Float32);
     let slope = match activation {
-        GateActivation::Silu => x.clone(),
+        GateActivation::Silu => gate.clone(),
         GateActivation::Gelu => {
-            let cubic = x.square()?.mul(&number(0.044_715)?)?.add(&number(1.0)?)?;
-            x.mul(&cubic)?.mul(&number(1.595_769)?)?
+            let cubic = gate.square()?.mul(&number(0.044_715)?)?.add(&number(1.0)?)?;
+            gate.mul(&cubic)?.mul(&number(1.595_769)?)?
+        }
+        GateActivation::ClippedSilu => {
+            gate = gate.minimum(&number(7.0)?)?;
+            up = up.clip(&number(-7.0)?, &number(7.0)?)?.add(&number(1.0)?)?;
+            gate.mul(&number(1.702)?)?
         }
     };
-    slope.sigmoid()?.mul(&x)
+    slope.sigmoid()?.mul(&gate)?.mul(&up)
 }
 
 /// `activation(gate) · up` of rows. Without `up` both stand side by side in `gate` `[…, 2 · width]`; else both are
@@ -65,6 +74,6 @@ fn compare(kernel: &Kernel, activation: GateActivation, width: i32, dtype: Dtype
     } else {
         launch(kernel, width, &first, Some(&second))?
     };
-    let wanted = compose(activation, &first)?.mul(&second.astype(Dtype::Float32)?)?;
+    let wanted = compose(activation, &first, &second)?;
     difference(&made, &wanted)
 }

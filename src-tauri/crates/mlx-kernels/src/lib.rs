@@ -7,6 +7,7 @@
 mod attend;
 mod compare;
 mod compiler;
+mod experts;
 mod gate;
 mod heads;
 mod kernel;
@@ -15,6 +16,7 @@ mod norm_linear;
 mod nvrtc;
 mod program;
 mod residual;
+mod route;
 
 use std::sync::OnceLock;
 
@@ -22,6 +24,8 @@ use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, R
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::{device, Result};
+
+use crate::experts::Stack;
 
 /// The kernels of this thread, which has connected to MLX. There are none if its device is not NVIDIA's, or if they are
 /// turned off by `PONDER_KERNELS=0`.
@@ -56,6 +60,36 @@ impl FusedKernels for CudaKernels {
             Rows::Quantized(matrix) => linear::linear(x, matrix, gated),
             Rows::Plain(_) => Ok(None),
         }
+    }
+
+    fn gathered_linear(
+        &self,
+        x: &Tensor,
+        (stack, bias): (Rows<'_>, Option<&Tensor>),
+        indices: &Tensor,
+        gated: Option<GateActivation>,
+    ) -> Result<Option<Tensor>> {
+        match stack {
+            Rows::Quantized(matrices) => experts::gathered_linear(x, Stack { matrices, bias }, indices, gated),
+            Rows::Plain(_) => Ok(None),
+        }
+    }
+
+    fn gathered_sum(
+        &self,
+        x: &Tensor,
+        (stack, bias): (Rows<'_>, Option<&Tensor>),
+        indices: &Tensor,
+        shares: &Tensor,
+    ) -> Result<Option<Tensor>> {
+        match stack {
+            Rows::Quantized(matrices) => experts::gathered_sum(x, Stack { matrices, bias }, indices, shares),
+            Rows::Plain(_) => Ok(None),
+        }
+    }
+
+    fn route(&self, scores: &Tensor, chosen: i32) -> Result<Option<(Tensor, Tensor)>> {
+        route::route(scores, chosen)
     }
 
     fn norm_linear(

@@ -90,7 +90,7 @@ fn compare(kernel: &Kernel, rows: i32, dtype: Dtype, bits: i32, gated: Option<Ga
         let mut wanted = x.astype(Dtype::Float32)?.matmul(&wide.swapaxes(0, 1)?)?;
         if let Some(curve) = gated {
             let half = outputs / 2;
-            wanted = compose(curve, &wanted.slice(1, 0, half)?)?.mul(&wanted.slice(1, half, outputs)?)?;
+            wanted = compose(curve, &wanted.slice(1, 0, half)?, &wanted.slice(1, half, outputs)?)?;
         }
         apart = apart.max(difference(&made, &wanted)?);
     }

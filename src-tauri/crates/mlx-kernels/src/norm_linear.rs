@@ -116,10 +116,8 @@ fn compare(kernel: &Kernel, rows: i32, like: ResidualInput<'_>, bits: i32, after
         let half = outputs / 2;
         let wanted = match after {
             Epilogue::Plain => product,
-            Epilogue::Gated(curve) => {
-                compose(curve, &product.slice(1, 0, half)?)?.mul(&product.slice(1, half, outputs)?)?
-            }
-            Epilogue::Times(curve, other) => compose(curve, &product)?.mul(&other.astype(Dtype::Float32)?)?,
+            Epilogue::Gated(curve) => compose(curve, &product.slice(1, 0, half)?, &product.slice(1, half, outputs)?)?,
+            Epilogue::Times(curve, other) => compose(curve, &product, other)?,
         };
         apart = apart
             .max(difference(&made, &wanted)?)

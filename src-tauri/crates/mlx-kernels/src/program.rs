@@ -22,6 +22,10 @@ pub enum Program {
     Parts,
     /// A sum, its norm and a projection of that.
     NormLinear,
+    /// Products with the matrices of chosen experts.
+    Experts,
+    /// The choice of experts.
+    Route,
 }
 
 impl Program {
@@ -58,6 +62,16 @@ impl Program {
                 &["y", "sum"],
                 c"ponder_reading(p_shape, h, h_shape, x, inner, factor, outer, weight, scales, scales_shape, biases, other, y, sum);",
             ),
+            Self::Experts => (
+                &["p", "x", "weight", "scales", "biases", "bias", "experts", "shares"],
+                &["result"],
+                c"ponder_experts(p_shape, x, x_shape, x_strides, weight, scales, scales_shape, biases, bias, experts, experts_shape, experts_strides, shares, shares_strides, result);",
+            ),
+            Self::Route => (
+                &["p", "scores"],
+                &["places", "shares"],
+                c"ponder_route(p_shape, scores, scores_shape, scores_strides, places, shares);",
+            ),
         }
     }
 
@@ -70,6 +84,8 @@ impl Program {
             Self::Two | Self::Three => &[LAYERS],
             Self::Attend | Self::Parts => &[include_str!("cuda/attend.cuh")],
             Self::NormLinear => &[LINEAR, include_str!("cuda/norm_linear.cuh")],
+            Self::Experts => &[LINEAR, include_str!("cuda/experts.cuh")],
+            Self::Route => &[include_str!("cuda/route.cuh")],
         }
     }
 

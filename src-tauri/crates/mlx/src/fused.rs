@@ -32,6 +32,9 @@ pub enum GateActivation {
     Silu,
     /// The tanh approximation of GELU.
     Gelu,
+    /// That of gpt-oss: `(u + 1) · g · sigmoid(1.702 · g)` of what it gates `u` and the gate `g`, which are clipped at 7
+    /// before.
+    ClippedSilu,
 }
 
 /// An activation of single numbers, which gates nothing.
@@ -171,13 +174,32 @@ pub trait FusedKernels {
 
     /// The same as [`FusedKernels::linear`] with the matrices of a stack `[count, outputs, inputs]` that `indices`
     /// choose: `x` `[…, 1, inputs]` gives `[…, 1, outputs]`. Axes of `x` that are 1 are stretched to those of `indices`.
+    /// Biases `[count, outputs]` are added before the activation.
     fn gathered_linear(
         &self,
         x: &Tensor,
-        stack: Rows<'_>,
+        stack_and_bias: (Rows<'_>, Option<&Tensor>),
         indices: &Tensor,
         gated: Option<GateActivation>,
     ) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The sum by `shares` of what [`FusedKernels::gathered_linear`] makes of `x` `[tokens, chosen, 1, inputs]` without an
+    /// activation, `[tokens, outputs]`. `indices` and `shares` are `[tokens, chosen]`.
+    fn gathered_sum(
+        &self,
+        x: &Tensor,
+        stack_and_bias: (Rows<'_>, Option<&Tensor>),
+        indices: &Tensor,
+        shares: &Tensor,
+    ) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The places of the `chosen` greatest of each row of `scores` `[rows, count]` and their softmax, both `[rows,
+    /// chosen]`, in no order.
+    fn route(&self, scores: &Tensor, chosen: i32) -> Result<Option<(Tensor, Tensor)>> {
         Ok(None)
     }
 

@@ -99,7 +99,8 @@ impl Activation {
         match self {
             Self::Silu => Some(GateActivation::Silu),
             Self::Gelu(_) => Some(GateActivation::Gelu),
-            Self::SquaredRelu { .. } | Self::ClippedSilu { .. } => None,
+            Self::ClippedSilu { .. } => Some(GateActivation::ClippedSilu),
+            Self::SquaredRelu { .. } => None,
         }
     }
 

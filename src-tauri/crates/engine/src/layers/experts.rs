@@ -89,16 +89,28 @@ impl Experts {
             unreachable!("activations have two axes")
         };
         let chosen = indices.dim(1);
-        // Kernels for the processor sort by themselves.
-        let fed = if length * chosen < MIN_SORTED_PAIRS || device() == Device::Cpu {
-            self.feed(&x.reshape(&[length, 1, 1, hidden])?, indices, false)?
-        } else {
-            let indices = indices.reshape(&[length * chosen])?;
-            let order = indices.argsort(0)?;
-            let rows = x.take(&order.floor_divide(&self.chosen)?, 0)?;
-            let rows = rows.reshape(&[length * chosen, 1, hidden])?;
-            let fed = self.feed(&rows, &indices.take(&order, 0)?, true)?;
-            fed.take(&order.argsort(0)?, 0)?
+        let rows = x.reshape(&[length, 1, 1, hidden])?;
+        let fed = match self.gate_up_proj.gated(&rows, indices, &self.activation)? {
+            Some(gated) => {
+                let down = self.down_proj.stack();
+                let summed = down.map(|down| kernels().gathered_sum(&gated, down, indices, weights));
+                if let Some(summed) = summed.transpose()?.flatten() {
+                    return Ok(summed);
+                }
+                self.down_proj.forward(&gated, indices, false)?
+            }
+            // Kernels for the processor sort by themselves.
+            None if length * chosen < MIN_SORTED_PAIRS || device() == Device::Cpu => {
+                self.feed(&rows, indices, false)?
+            }
+            None => {
+                let indices = indices.reshape(&[length * chosen])?;
+                let order = indices.argsort(0)?;
+                let rows = x.take(&order.floor_divide(&self.chosen)?, 0)?;
+                let rows = rows.reshape(&[length * chosen, 1, hidden])?;
+                let fed = self.feed(&rows, &indices.take(&order, 0)?, true)?;
+                fed.take(&order.argsort(0)?, 0)?
+            }
         };
         let fed = fed.reshape(&[length, chosen, hidden])?;
         let counted = weights.reshape(&[length, 1, chosen])?.matmul(&fed)?;
@@ -106,21 +118,23 @@ impl Experts {
     }
 
     fn feed(&self, rows: &Tensor, indices: &Tensor, sorted: bool) -> Result<Tensor> {
-        let gated = match self.gate_up_proj.gated(rows, indices, &self.activation)? {
-            Some(gated) => gated,
-            None => self
-                .activation
-                .gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?,
-        };
+        let gated = self
+            .activation
+            .gated(&self.gate_up_proj.forward(rows, indices, sorted)?)?;
         self.down_proj.forward(&gated, indices, sorted)
     }
 }
 
 impl SwitchLinear {
+    /// The matrices as they are stored, with their biases.
+    fn stack(&self) -> Option<(Rows<'_>, Option<&Tensor>)> {
+        self.product.rows().map(|rows| (rows, self.bias.as_ref()))
+    }
+
     /// `activation(gate) · up` of the experts of `indices` in one operation, if a kernel does it.
     fn gated(&self, rows: &Tensor, indices: &Tensor, activation: &Activation) -> Result<Option<Tensor>> {
-        match (self.product.rows(), activation.fusible(), &self.bias) {
-            (Some(stack), Some(activation), None) => kernels().gathered_linear(rows, stack, indices, Some(activation)),
+        match (self.stack(), activation.fusible()) {
+            (Some(stack), Some(activation)) => kernels().gathered_linear(rows, stack, indices, Some(activation)),
             _ => Ok(None),
         }
     }

@@ -34,7 +34,7 @@ pub fn packed_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
 /// Rows `[…, 1, inputs]` times the rows of the matrices that `indices` choose of a stack, `[…, 1, outputs]`. `sorted` says
 /// that indices rise.
 pub fn gathered_product(x: &Tensor, stack: Rows<'_>, indices: &Tensor, sorted: bool) -> Result<Tensor> {
-    match (kernels().gathered_linear(x, stack, indices, None)?, stack) {
+    match (kernels().gathered_linear(x, (stack, None), indices, None)?, stack) {
         (Some(product), _) => Ok(product),
         (None, Rows::Plain(stack)) => x.gather_mm(&stack.swapaxes(1, 2)?, indices, sorted),
         (None, Rows::Quantized(stack)) => x.gather_qmm(stack, indices, sorted),

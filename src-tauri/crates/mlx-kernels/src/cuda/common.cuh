@@ -19,9 +19,15 @@ __device__ __forceinline__ float ponder_block_sum(float value, float* place) {
   return all;
 }
 
-__device__ __forceinline__ float ponder_curve(float x, bool gelu) {
-  const float slope = gelu ? 1.5957691216f * x * (1.0f + 0.044715f * x * x) : x;
-  return x / (1.0f + __expf(-slope));
+// The activation of `gate` times `up`: SiLU, the tanh approximation of GELU, or gpt-oss' clipped SiLU.
+__device__ __forceinline__ float ponder_gate(float gate, float up, int curve) {
+  if (curve == 2) {
+    gate = fminf(gate, 7.0f);
+    up = fminf(fmaxf(up, -7.0f), 7.0f) + 1.0f;
+    return up * gate / (1.0f + __expf(-1.702f * gate));
+  }
+  const float slope = curve == 1 ? 1.5957691216f * gate * (1.0f + 0.044715f * gate * gate) : gate;
+  return up * gate / (1.0f + __expf(-slope));
 }
 
 template <class Numbers>

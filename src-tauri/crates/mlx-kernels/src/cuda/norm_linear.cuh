@@ -17,7 +17,7 @@ __device__ __forceinline__ void ponder_sixteen(const T* from, float* to) {
 template <int BITS, int ROWS, bool GATED>
 __device__ __forceinline__ void ponder_read(
     PonderRow row, const unsigned* weight, const T* scales, const T* biases, const T* other, T* y, T* sum, T* staged, float* places,
-    int inputs, int outputs, int groups, bool gelu) {
+    int inputs, int outputs, int groups, int curve) {
   constexpr int EACH = 16, STEP = 32 * EACH, OWN = GATED ? ROWS / 2 : ROWS;
   const int lane = threadIdx.x & 31, warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, first = warp * OWN;
   const int shift = 31 - __clz(inputs / groups), words = inputs * BITS / 32;
@@ -99,8 +99,8 @@ __device__ __forceinline__ void ponder_read(
 #pragma unroll
   for (int o = 0; o < OWN; ++o) {
     if (first + o >= outputs) break;
-    float made = GATED ? ponder_curve(sums[2 * o], gelu) * sums[2 * o + 1] : sums[o];
-    if (other != nullptr) made = ponder_curve(made, gelu) * ponder_float(other[first + o]);
+    float made = GATED ? ponder_gate(sums[2 * o], sums[2 * o + 1], curve) : sums[o];
+    if (other != nullptr) made = ponder_gate(made, ponder_float(other[first + o]), curve);
     y[first + o] = static_cast<T>(made);
   }
 }
@@ -120,15 +120,15 @@ __device__ __forceinline__ void ponder_reading(
   T* y_ = reinterpret_cast<T*>(y);
   T* sum_ = reinterpret_cast<T*>(sum);
   const int inputs = h_shape[1], rows = scales_shape[0], groups = scales_shape[1];
-  const bool gelu = number(6);
+  const int curve = number(6);
   // Whole steps of a warp, up to 40 KiB.
   __shared__ alignas(16) T staged[20480 / sizeof(T) * 2];
   __shared__ float places[64];
   switch (number(1)) {
-    case 0: ponder_read<4, 2, false>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows, groups, gelu); break;
-    case 1: ponder_read<4, 4, false>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows, groups, gelu); break;
-    case 2: ponder_read<4, 4, true>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows / 2, groups, gelu); break;
-    case 3: ponder_read<8, 2, false>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows, groups, gelu); break;
-    case 4: ponder_read<8, 4, true>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows / 2, groups, gelu); break;
+    case 0: ponder_read<4, 2, false>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows, groups, curve); break;
+    case 1: ponder_read<4, 4, false>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows, groups, curve); break;
+    case 2: ponder_read<4, 4, true>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows / 2, groups, curve); break;
+    case 3: ponder_read<8, 2, false>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows, groups, curve); break;
+    case 4: ponder_read<8, 4, true>(row, weight_, scales_, biases_, other_, y_, sum_, staged, places, inputs, rows / 2, groups, curve); break;
   }
 }

@@ -17,10 +17,10 @@ __device__ __forceinline__ void ponder_one(
       const T* x = a_ + (long)blockIdx.y * a_strides[0];
       T* y = out_ + (long)blockIdx.y * (number(1) == 2 || number(1) == 4 ? rows / 2 : rows);
       switch (number(1)) {
-        case 0: ponder_linear<4, 2, false>(x, weight, c_, d_, y, inputs, rows, groups, false); break;
-        case 1: ponder_linear<4, 4, false>(x, weight, c_, d_, y, inputs, rows, groups, false); break;
+        case 0: ponder_linear<4, 2, false>(x, weight, c_, d_, y, inputs, rows, groups, 0); break;
+        case 1: ponder_linear<4, 4, false>(x, weight, c_, d_, y, inputs, rows, groups, 0); break;
         case 2: ponder_linear<4, 4, true>(x, weight, c_, d_, y, inputs, rows / 2, groups, number(2)); break;
-        case 3: ponder_linear<8, 2, false>(x, weight, c_, d_, y, inputs, rows, groups, false); break;
+        case 3: ponder_linear<8, 2, false>(x, weight, c_, d_, y, inputs, rows, groups, 0); break;
         case 4: ponder_linear<8, 4, true>(x, weight, c_, d_, y, inputs, rows / 2, groups, number(2)); break;
       }
       break;
@@ -29,10 +29,10 @@ __device__ __forceinline__ void ponder_one(
       const int i = blockIdx.x * blockDim.x + threadIdx.x, width = number(1);
       const long row = blockIdx.y;
       if (i < width) {
-        const bool joined = number(2), gelu = number(3);
+        const bool joined = number(2);
         const T* gate = a_ + row * (joined ? 2 * width : a_strides[0]);
         const T* up = joined ? gate + width : b_ + row * b_strides[0];
-        out_[row * width + i] = static_cast<T>(ponder_curve(ponder_float(gate[i]), gelu) * ponder_float(up[i]));
+        out_[row * width + i] = static_cast<T>(ponder_gate(ponder_float(gate[i]), ponder_float(up[i]), number(3)));
       }
       break;
     }

@@ -7,6 +7,7 @@ use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error;
+use crate::kernels::kernels;
 use crate::layers::{top_k_indices, Activation, Experts, Linear};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mlp::Mlp;
@@ -128,6 +129,15 @@ impl Router {
             && config.normalised
             && config.groups.is_none()
             && self.correction.is_none();
+        if alone {
+            if let Some((indices, shares)) = kernels().route(logits, self.chosen)? {
+                let shares = match &self.factor {
+                    Some(factor) => shares.mul(factor)?,
+                    None => shares,
+                };
+                return Ok((indices, shares));
+            }
+        }
         let scores = match config.scoring {
             Scoring::Softmax if alone => logits.clone(),
             Scoring::Softmax => logits.softmax(1, true)?,

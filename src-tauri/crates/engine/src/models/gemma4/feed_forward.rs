@@ -8,6 +8,7 @@ use mlx::Result;
 
 use super::load_context::LoadContext;
 use crate::error;
+use crate::kernels::kernels;
 use crate::layers::{top_k_indices, Activation, Experts, Linear, ResidualStream, RmsNorm};
 use crate::weights::ExpertShape;
 
@@ -140,8 +141,14 @@ impl Router {
     /// The experts of each token and how much each counts, both `[length, chosen]`.
     fn forward(&self, h: &Tensor) -> Result<(Tensor, Tensor)> {
         let scores = self.proj.forward(&self.norm.forward(h)?)?;
-        let indices = top_k_indices(&scores, self.chosen)?;
-        let shares = scores.take_along(&indices, 1)?.softmax(1, false)?;
+        let (indices, shares) = match kernels().route(&scores, self.chosen)? {
+            Some(routed) => routed,
+            None => {
+                let indices = top_k_indices(&scores, self.chosen)?;
+                let shares = scores.take_along(&indices, 1)?.softmax(1, false)?;
+                (indices, shares)
+            }
+        };
         let shares = shares.mul(&self.per_expert_scale.take(&indices, 0)?)?;
         Ok((indices, shares))
     }
