@@ -73,9 +73,11 @@ impl QuantizedTensor {
         self.map(|part| part.slice(axis, start, stop)?.contiguous())
     }
 
-    /// Packs numbers, whose last axis is a multiple of the group, in the affine format.
+    /// Packs numbers, whose last axis is a multiple of the group.
     pub fn quantize(numbers: &Tensor, format: QuantizationFormat) -> Result<Self> {
-        let mut parts = Tensor::make_several(3, |parts| {
+        // Formats of floats have no biases.
+        let count = if format.mode == c"affine" { 3 } else { 2 };
+        let parts = Tensor::make_several(count, |parts| {
             // SAFETY: the handles are borrowed from living tensors, the mode is a terminated string, MLX checks the
             // shape.
             unsafe {
@@ -89,8 +91,9 @@ impl QuantizedTensor {
                     stream(),
                 )
             }
-        })?;
-        let (biases, scales, weight) = (parts.pop(), parts.pop(), parts.pop());
+        });
+        let mut parts = parts?.into_iter();
+        let (weight, scales, biases) = (parts.next(), parts.next(), parts.next());
         match (weight, scales) {
             (Some(weight), Some(scales)) => Ok(Self {
                 weight,
