@@ -18,7 +18,7 @@ const FAMILIES: [(&str, u64, u64); 16] = [
     ("qwen3-moe", 70, 111),
     ("qwen3.5", 176, 211),
     ("qwen3-next", 230, 277),
-    ("gpt-oss", 181, 196),
+    ("gpt-oss", 149, 196),
     ("lfm2", 65, 106),
     ("deepseek-v2", 141, 166),
     ("deepseek-v3", 177, 202),
