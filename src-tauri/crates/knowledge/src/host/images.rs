@@ -9,6 +9,7 @@ use protocol::{
 };
 use tokio::sync::watch;
 
+use super::image_work::ImageWork;
 use super::size::{size, RECIPE};
 use super::update::blocking;
 use super::Knowledge;
@@ -33,22 +34,6 @@ pub struct ImagesRead {
     pub failed: Vec<(PathBuf, Failure)>,
     /// True if it was stopped before the last image.
     pub is_stopped: bool,
-}
-
-/// The reading of the images of a collection.
-pub(super) struct ImageWork {
-    view: ImageReading,
-    stop: watch::Sender<bool>,
-}
-
-impl ImageWork {
-    pub(super) fn view(&self) -> ImageReading {
-        self.view.clone()
-    }
-
-    pub(super) fn stop(&self) {
-        self.stop.send_replace(true);
-    }
 }
 
 /// A vision model of this computer.

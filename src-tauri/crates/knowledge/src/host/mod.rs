@@ -7,6 +7,7 @@ mod everything;
 mod finding;
 mod follower;
 mod following;
+mod image_work;
 mod images;
 mod own_chats;
 mod part_notes;
@@ -34,7 +35,7 @@ pub use images::ImagesRead;
 pub use update::Updated;
 
 use follower::Follower;
-use images::ImageWork;
+use image_work::ImageWork;
 use vector_cache::VectorCache;
 
 use crate::folder::{Rules, Source};

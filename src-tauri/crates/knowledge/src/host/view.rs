@@ -7,7 +7,7 @@ use api::{
 
 use protocol::OWN_CHATS;
 
-use super::images::ImageWork;
+use super::image_work::ImageWork;
 use super::{Knowledge, Shared};
 use crate::folder::Source;
 use crate::index::{Collection, FileState, Index, StoredFile};
