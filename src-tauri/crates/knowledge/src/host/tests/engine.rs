@@ -32,22 +32,6 @@ pub(super) struct WordEngine {
     pub open: Mutex<Vec<(Sender<EngineEvent>, CancelFlag)>>,
 }
 
-const DIMENSIONS: usize = 64;
-/// Bytes that fit the context.
-const CONTEXT: usize = 900;
-
-fn direction(text: &str) -> Vec<f32> {
-    let mut vector = vec![0.01; DIMENSIONS];
-    for word in text.split(|letter: char| !letter.is_alphanumeric()) {
-        let hash = word
-            .to_lowercase()
-            .bytes()
-            .fold(7_u64, |hash, byte| hash * 31 + u64::from(byte));
-        vector[(hash % DIMENSIONS as u64) as usize] += 1.0;
-    }
-    vector
-}
-
 impl WordEngine {
     /// The job for a request with an image.
     fn describe(&self, request: Request) -> JobHandle {
@@ -83,6 +67,22 @@ pub(super) fn say(sender: &Sender<EngineEvent>, text: String) {
         usage: None,
         timing: Timing::default(),
     }));
+}
+
+const DIMENSIONS: usize = 64;
+/// Bytes that fit the context.
+const CONTEXT: usize = 900;
+
+fn direction(text: &str) -> Vec<f32> {
+    let mut vector = vec![0.01; DIMENSIONS];
+    for word in text.split(|letter: char| !letter.is_alphanumeric()) {
+        let hash = word
+            .to_lowercase()
+            .bytes()
+            .fold(7_u64, |hash, byte| hash * 31 + u64::from(byte));
+        vector[(hash % DIMENSIONS as u64) as usize] += 1.0;
+    }
+    vector
 }
 
 impl Engine for WordEngine {

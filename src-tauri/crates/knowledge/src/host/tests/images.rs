@@ -148,9 +148,10 @@ async fn an_unchanged_image_keeps_its_text_and_a_changed_one_is_unread() {
     world.knowledge.read_images(&id, "org/Seer-4B").await.unwrap();
     let asked = world.requests();
     // The same bytes at another time, after a restart.
+    let shelf = world.knowledge.shared.shelf.clone();
     world.knowledge.shut_down().await;
     let path = world.data.path().join("documents.sqlite");
-    let knowledge = Knowledge::new(&path, world.engine.clone(), Arc::new(engine::Shelf));
+    let knowledge = Knowledge::new(&path, world.engine.clone(), shelf);
     let world = World { knowledge, ..world };
     world.write("b.jpg", &*image(10));
     world.knowledge.update(&id).await.unwrap();
