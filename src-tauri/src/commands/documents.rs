@@ -4,10 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use api::{
-    ChatSettings, CheckedCitations, CollectionFile, CollectionsView, PageMark, PassagePage, PassageText, Position, Turn,
-};
-use base64::prelude::{Engine, BASE64_STANDARD};
+use api::{ChatSettings, CheckedCitations, CollectionFile, CollectionsView, PassagePage, PassageText, Position, Turn};
 use command::command;
 use knowledge::{check_citations, Knowledge, Rules, Source};
 use protocol::{CallProgress, Content, QuotedPassage, ReadingCost, Result, OWN_CHATS};
@@ -89,6 +86,19 @@ pub async fn update_collection(app: State<'_, App>, id: String) -> Result<()> {
     Ok(())
 }
 
+/// Begins to read the images of a collection with a vision model of this computer.
+#[command(chat)]
+pub async fn read_collection_images(app: State<'_, App>, id: String, model: String) -> Result<()> {
+    Ok(app.knowledge.begin_images(&id, &model).await?)
+}
+
+/// Stops reading the images of a collection; those that were read stay.
+#[command(chat)]
+pub async fn stop_collection_images(app: State<'_, App>, id: String) -> Result<()> {
+    app.knowledge.stop_images(&id);
+    Ok(())
+}
+
 /// Forgets a collection with all that was read of it. Its files stay.
 #[command(chat)]
 pub async fn remove_collection(app: State<'_, App>, id: String) -> Result<()> {
@@ -155,23 +165,11 @@ pub async fn stop_reading(app: State<'_, App>, chat: String) -> Result<()> {
     Ok(())
 }
 
-/// A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it.
+/// A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it. An
+/// image is its own first page.
 #[command(chat)]
 pub async fn passage_page(app: State<'_, App>, passage: QuotedPassage, page: u32, width: u32) -> Result<PassagePage> {
-    let drawn = app.knowledge.page_image(&passage, page, width).await?;
-    let marks = drawn.marks.into_iter().map(|mark| PageMark {
-        left: mark.left,
-        top: mark.top,
-        width: mark.width,
-        height: mark.height,
-    });
-    Ok(PassagePage {
-        pages: drawn.pages,
-        width: drawn.width,
-        height: drawn.height,
-        png: BASE64_STANDARD.encode(&drawn.png),
-        marks: marks.collect(),
-    })
+    Ok(app.knowledge.page_image(&passage, page, width).await?)
 }
 
 async fn add(knowledge: &Knowledge, source: Source) -> Result<String> {

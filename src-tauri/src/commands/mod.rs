@@ -75,8 +75,9 @@ command::list![
     },
     documents::{
         collections, choose_collection_folder, choose_collection_files, add_own_chats, collection_files,
-        rename_collection, pause_collection, update_collection, remove_collection, set_project_collections,
-        citations, open_passage, passage_page, reading_cost, send_after_reading, stop_reading,
+        rename_collection, pause_collection, update_collection, read_collection_images, stop_collection_images,
+        remove_collection, set_project_collections, citations, open_passage, passage_page, reading_cost,
+        send_after_reading, stop_reading,
     },
     notes::{notes, add_note, change_note, delete_note, use_project_notes},
     answers::{send, send_to_two, regenerate, stop, answer_now, continue_answer, attach},

@@ -38,7 +38,10 @@ fn arrows_between_rooms_point_one_way() {
         ("engine-socket", &["protocol"]),
         ("sqlite", &["files"]),
         ("history", &["api", "files", "protocol", "sqlite"]),
-        ("knowledge", &["api", "documents", "files", "protocol", "sqlite"]),
+        (
+            "knowledge",
+            &["api", "documents", "files", "media", "protocol", "sqlite"],
+        ),
         ("chat", &["api", "documents", "history", "media", "protocol"]),
         ("hub", &["api", "checkpoint", "files", "net", "prompt", "protocol"]),
         ("hub-imitation", &[]),

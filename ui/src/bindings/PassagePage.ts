@@ -2,7 +2,7 @@
 import type { PageMark } from "./PageMark";
 
 /**
- * A page of the file of a passage as an image.
+ * A page of the file of a passage as an image; of an image, itself.
  */
 export type PassagePage = { 
 /**
@@ -18,9 +18,9 @@ width: number,
  */
 height: number, 
 /**
- * A PNG, in Base64.
+ * The image as a data URL.
  */
-png: string, 
+image: string, 
 /**
  * The lines of the passage on the page; none if they are not found on it.
  */

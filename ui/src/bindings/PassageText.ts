@@ -31,4 +31,8 @@ first_line: number,
 /**
  * True if the file was read again since, and its text is no longer the one that was quoted.
  */
-is_changed: boolean, };
+is_changed: boolean, 
+/**
+ * True for an image, which is its only page; a model wrote the text.
+ */
+is_image: boolean, };

@@ -3,4 +3,4 @@
 /**
  * Why a file is left out.
  */
-export type SkipReason = "hidden" | "ignored" | "pattern" | "link" | "special" | "too_large" | "empty" | "unreadable" | "too_many" | "changing" | "gone";
+export type SkipReason = "hidden" | "ignored" | "pattern" | "link" | "special" | "too_large" | "empty" | "unreadable" | "too_many" | "changing" | "gone" | "image";

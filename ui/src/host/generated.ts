@@ -195,6 +195,10 @@ export interface Commands {
   pauseCollection(id: string, paused: boolean): Promise<void>;
   /** Looks through the folder of a collection once more. */
   updateCollection(id: string): Promise<void>;
+  /** Begins to read the images of a collection with a vision model of this computer. */
+  readCollectionImages(id: string, model: string): Promise<void>;
+  /** Stops reading the images of a collection; those that were read stay. */
+  stopCollectionImages(id: string): Promise<void>;
   /** Forgets a collection with all that was read of it. Its files stay. */
   removeCollection(id: string): Promise<void>;
   /** Has the chats of a project ask these collections. */
@@ -203,7 +207,7 @@ export interface Commands {
   citations(message: string): Promise<CheckedCitations>;
   /** The file of a passage with the passage in it. */
   openPassage(passage: QuotedPassage): Promise<PassageText>;
-  /** A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it. */
+  /** A page of the file of a passage as an image of this width in pixels, with the lines of the passage that are on it. An image is its own first page. */
   passagePage(passage: QuotedPassage, page: number, width: number): Promise<PassagePage>;
   /** The cost of reading all documents of a chat for its next message; without a chat, of a new one with these settings in this project. */
   readingCost(chat: string | null, project: string | null, settings: ChatSettings): Promise<ReadingCost>;
@@ -580,6 +584,8 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   renameCollection: ['chat'],
   pauseCollection: ['chat'],
   updateCollection: ['chat'],
+  readCollectionImages: ['chat'],
+  stopCollectionImages: ['chat'],
   removeCollection: ['chat'],
   setProjectCollections: ['chat'],
   citations: ['chat'],
@@ -811,6 +817,8 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   renameCollection: (id, name) => invoke('rename_collection', { id, name }),
   pauseCollection: (id, paused) => invoke('pause_collection', { id, paused }),
   updateCollection: (id) => invoke('update_collection', { id }),
+  readCollectionImages: (id, model) => invoke('read_collection_images', { id, model }),
+  stopCollectionImages: (id) => invoke('stop_collection_images', { id }),
   removeCollection: (id) => invoke('remove_collection', { id }),
   setProjectCollections: (id, collections) => invoke('set_project_collections', { id, collections }),
   citations: (message) => invoke('citations', { message }),

@@ -101,6 +101,16 @@ export class Collections {
     await this.#change(() => this.platform.updateCollection(id));
   }
 
+  /** Has a model of this computer read the images of a collection. */
+  async readImages(id: string, model: string): Promise<void> {
+    await this.#change(() => this.platform.readCollectionImages(id, model));
+  }
+
+  /** Stops reading images; those that were read stay. */
+  async stopImages(id: string): Promise<void> {
+    await this.#change(() => this.platform.stopCollectionImages(id));
+  }
+
   /** Forgets a collection and all that was read of it; true on success. */
   remove(id: string): Promise<boolean> {
     return this.#change(() => this.platform.removeCollection(id));

@@ -76,6 +76,7 @@ async fn store(
             stamp: file.stamp,
             text: document.text.clone(),
             passages,
+            described_by: None,
         };
         index.store(collection, &file.path, &outcome, MODEL).await?;
     }

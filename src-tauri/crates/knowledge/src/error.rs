@@ -28,6 +28,9 @@ pub enum Error {
     /// A file cannot be read. Says why.
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
+    /// A model cannot read images. Says why.
+    #[error("{}", .0.message)]
+    Model(protocol::Error),
     /// A pattern that says which files count. Says what is wrong with it.
     #[error("this pattern cannot be used: {0}")]
     Pattern(String),
@@ -120,6 +123,9 @@ impl Error {
     /// The error as a window is told of it.
     pub(crate) fn told(&self) -> protocol::Error {
         use protocol::{ErrorCode, Reason};
+        if let Self::Model(error) = self {
+            return error.clone();
+        }
         let code = match self {
             Self::NotFound(_) => ErrorCode::NotFound,
             Self::Pattern(_) | Self::NoFolder { .. } | Self::Folder { .. } => ErrorCode::BadRequest,

@@ -22,10 +22,10 @@ mod watch;
 pub use error::{Error, Result};
 pub use folder::{read, walk, FoundFile, Reading, Rules, SkipReason, SkippedFile, Source, Stamp, Walk};
 pub use fuse::fuse;
-pub use host::{check_citations, quoted, Found, Knowledge, Updated};
+pub use host::{check_citations, quoted, Found, ImagesRead, Knowledge, Updated};
 pub use index::{
     Changes, Collection, Counts, FileState, FileToRead, Hit, Index, StoredFile, StoredPassage, StoredVector,
 };
 pub use passages::{split, Form, Passage, Size, PATH_SIGN};
-pub use reading::{prepare, Outcome, Reader, Text};
+pub use reading::{describe, prepare, Described, Outcome, Reader, Text};
 pub use watch::{Changed, WatchOptions, Watcher};

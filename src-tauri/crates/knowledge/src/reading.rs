@@ -1,7 +1,8 @@
 //! One file on its way into the index: its bytes, the text that a reader makes of them, its passages.
 
 use documents::Document;
-use protocol::Error;
+use media::Kind;
+use protocol::{Error, Reason};
 use sha2::{Digest, Sha256};
 
 use crate::folder::{read, FoundFile, Reading, Rules, SkipReason, Source, Stamp};
@@ -29,6 +30,17 @@ impl Text {
 /// Makes text of the bytes of a file with this name, or says why there is none.
 pub type Reader<'a> = dyn Fn(Vec<u8>, &str) -> Result<Text, Error> + 'a;
 
+/// The text that a model wrote of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// The SHA-256 of the bytes of the image.
+    pub hash: [u8; 32],
+    /// The name of the model.
+    pub model: String,
+    /// Its text.
+    pub text: String,
+}
+
 /// The outcome of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -42,6 +54,8 @@ pub enum Outcome {
         text: String,
         /// Its passages.
         passages: Vec<Passage>,
+        /// The model that wrote the text, of an image; none for the text of the file itself.
+        described_by: Option<String>,
     },
     /// Its bytes are those that were read before.
     Same {
@@ -56,6 +70,15 @@ pub enum Outcome {
         stamp: Stamp,
         /// Why.
         error: Error,
+    },
+    /// It is an image, which a model reads when the person says so.
+    Image {
+        /// The SHA-256 of its bytes.
+        hash: [u8; 32],
+        /// Its state.
+        stamp: Stamp,
+        /// Why a model could not read it; none if none was asked.
+        error: Option<Error>,
     },
     /// It was not read.
     Skipped(SkipReason),
@@ -79,9 +102,45 @@ pub fn prepare(
         return Outcome::Same { stamp };
     }
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-    match reader(bytes, &name) {
-        Ok(text) => read_text(text, hash, stamp, size),
+    match text_in(bytes, &name, reader) {
+        Ok(Some(text)) => read_text(text, hash, stamp, size),
+        Ok(None) => Outcome::Image {
+            hash,
+            stamp,
+            error: None,
+        },
         Err(error) => Outcome::Failed { hash, stamp, error },
+    }
+}
+
+/// The text in a file; `None` for an image, which a model has to look at.
+pub(crate) fn text_in(bytes: Vec<u8>, name: &str, reader: &Reader<'_>) -> Result<Option<Text>, Error> {
+    let is_image = is_image(&bytes);
+    match reader(bytes, name) {
+        // Letters at the beginning of a text can be those of an image, so texts are read first.
+        Err(error) if is_image && error.reason == Some(Reason::FileKind) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// True for the bytes of an image that consists of pixels: a drawing in SVG is a text.
+pub(crate) fn is_image(bytes: &[u8]) -> bool {
+    Kind::of(bytes).is_ok_and(|kind| kind != Kind::Svg)
+}
+
+/// The text that a model wrote of an image, in passages that name the model.
+pub fn describe(described: Described, stamp: Stamp, size: Size<'_>) -> Outcome {
+    let Described { hash, model, text } = described;
+    let mut passages = split(&text, Form::Prose, size);
+    for passage in &mut passages {
+        passage.headings.insert(0, format!("Described by {model}"));
+    }
+    Outcome::Read {
+        hash,
+        stamp,
+        text,
+        passages,
+        described_by: Some(model),
     }
 }
 
@@ -100,5 +159,6 @@ fn read_text(Text { text, form }: Text, hash: [u8; 32], stamp: Stamp, size: Size
         stamp,
         passages: split(&text, form, size),
         text,
+        described_by: None,
     }
 }

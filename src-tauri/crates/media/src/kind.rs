@@ -78,8 +78,11 @@ impl Kind {
         }
     }
 
-    /// The kind of a file.
-    pub(crate) fn of(bytes: &[u8]) -> Result<Self> {
+    /// The kind of a file by its first bytes; nothing is decoded.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKind`] for a file that is no image, or none that is read.
+    pub fn of(bytes: &[u8]) -> Result<Self> {
         let begins = |start: &[u8]| bytes.starts_with(start);
         let unknown = |what: &str| Err(Error::UnknownKind(what.to_owned()));
         if begins(b"\x89PNG\r\n\x1a\n") {

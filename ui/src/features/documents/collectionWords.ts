@@ -60,12 +60,13 @@ export function shareOf({ activity }: CollectionView): number | null {
   return activity.kind === 'reading' && activity.of > 0 ? activity.done / activity.of : null;
 }
 
-/** The amounts of a collection: `38 files read · 212 passages · 2 files can’t be read`. */
-export function amountsText({ source, read, passages, failed }: CollectionView): string {
+/** The amounts of a collection: `38 files read · 212 passages · 2 files can’t be read · 3 images not read`. */
+export function amountsText({ source, read, passages, failed, images }: CollectionView): string {
   return [
     t(source.kind === 'chats' ? 'documents.readChats' : 'documents.read', { count: read }),
     t('documents.passages', { count: passages }),
     ...(failed > 0 ? [t('documents.unreadable', { count: failed })] : []),
+    ...(images > 0 ? [t('documents.images', { count: images })] : []),
   ].join(' · ');
 }
 

@@ -92,6 +92,27 @@ export function addCollections(host: FakeHost): string[] {
   return ['harbour', 'thesis', 'letters', 'backup'];
 }
 
+/** The text that a model wrote of an image. */
+export const SIGN = 'FERRY 7:15 and 18:40\n\nA white sign of a ferry at the end of a pier.';
+
+/** A passage of {@link SIGN}. */
+export function signPassage(collection: string, number: number): QuotedPassage {
+  const place = { file: 'sign.jpg', file_hash: HASH, headings: 'Described by Qwen3-VL 4B', page: null, first_line: 1, last_line: 3 };
+  return { number, collection, ...place, text: SIGN };
+}
+
+/** Adds a collection with four images, three of which no model has read; returns its id. */
+export function addPhotos(host: FakeHost): string {
+  const unread = (path: string): CollectionFile => ({ path, bytes: 2_400_000, state: { kind: 'left_out', reason: 'image' } });
+  const view = {
+    ...emptyCollection('photos', 'Photos', { kind: 'folder', path: '/home/ada/Pictures/Harbour' }),
+    read: 1, images: 3, passages: 1, text_bytes: SIGN.length, synced_at: Date.now() - 240_000,
+  };
+  const files = [unread('boat.jpg'), unread('broken.png'), unread('pier.jpg'), read('sign.jpg', 1)];
+  host.keptCollections.push({ view, files, texts: new Map([['sign.jpg', SIGN]]) });
+  return view.id;
+}
+
 /** Adds a chat whose answer cites passages of the first of these collections, rightly and wrongly. */
 export function addCitingChat(host: FakeHost, collection: string, project: string | null): string {
   const chat = host.addChat('When does the tide turn?', Date.now() - 500, { ...DEFAULT_CHAT_SETTINGS, model: 'pebble', collections: [collection] });
@@ -113,6 +134,7 @@ export function addCitingChat(host: FakeHost, collection: string, project: strin
 export async function fillDocuments(host: FakeHost, asked: URLSearchParams): Promise<void> {
   if (asked.get('documents') === 'none') return;
   const [first = '', second = ''] = addCollections(host);
+  if (asked.get('documents') === 'photos') addPhotos(host);
   const { id } = await host.createProject('Sailing');
   await host.setProjectCollections(id, [first, second]);
   addCitingChat(host, first, id);

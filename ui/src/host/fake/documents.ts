@@ -18,6 +18,8 @@ import { OWN_CHATS } from '../../shared/passages';
 /** A PNG of one white pixel, which a page draws at any size. */
 const WHITE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC';
 
+const isImage = (file: string): boolean => /\.(?:jpg|png)$/.test(file);
+
 /** A collection with its files and, by their paths, the texts of those that can be opened. */
 export interface FakeCollection {
   view: CollectionView;
@@ -28,7 +30,7 @@ export interface FakeCollection {
 /** A collection of this source, of which nothing was read. */
 export function emptyCollection(id: string, name: string, source: CollectionSource): CollectionView {
   return {
-    id, name, source, read: 0, waiting: 0, failed: 0, skipped: 0, passages: 0, text_bytes: 0, left_out: [], synced_at: null, activity: { kind: 'idle' }, unwatched: null,
+    id, name, source, read: 0, waiting: 0, failed: 0, skipped: 0, passages: 0, text_bytes: 0, images: 0, image_reading: null, left_out: [], synced_at: null, activity: { kind: 'idle' }, unwatched: null,
   };
 }
 
@@ -76,6 +78,27 @@ export function documents(host: Documents) {
       change(kept, { read: read + 1, waiting: left - 1, passages: passages + 4 });
     }
     if (kept.view.activity.kind !== 'paused') change(kept, { activity: { kind: 'idle' }, synced_at: Date.now() });
+  };
+  /** Reads the images that no model has read, one in each step; those that are called broken fail. */
+  const readImages = async (kept: FakeCollection, model: string): Promise<void> => {
+    const images = kept.files.filter(({ state }) => state.kind === 'left_out' && state.reason === 'image');
+    const reading = { model, of: images.length, is_running: true, problem: null };
+    let failed = 0;
+    for (const [done, file] of images.entries()) {
+      change(kept, { image_reading: { ...reading, done, failed } });
+      await pause(10 * host.pace);
+      if (!kept.view.image_reading?.is_running) return;
+      const { read, images: unread, passages, failed: unreadable } = kept.view;
+      const broken = file.path.includes('broken');
+      const state: CollectionFile['state'] = broken
+        ? { kind: 'failed', error: { code: 'image_broken', message: 'this PNG file cannot be read' } }
+        : { kind: 'read', passages: 1 };
+      kept.files = kept.files.map((other) => (other === file ? { ...file, state } : other));
+      if (broken) failed += 1;
+      const counts = broken ? { failed: unreadable + 1 } : { read: read + 1, passages: passages + 1 };
+      change(kept, { images: unread - 1, ...counts });
+    }
+    change(kept, { image_reading: failed > 0 ? { ...reading, done: images.length, failed, is_running: false } : null });
   };
   const add = (name: string, source: CollectionSource, paths: readonly string[]): string => {
     const view = { ...emptyCollection(`collection-${host.next++}`, name, source), waiting: paths.length };
@@ -131,6 +154,17 @@ export function documents(host: Documents) {
       const kept = host.keptCollections.find(({ view }) => view.id === id);
       if (kept) void follow(kept);
     },
+    async readCollectionImages(id, model) {
+      const kept = collection(id);
+      if (!host.local.find(({ reference }) => reference === model)?.supports_vision)
+        throw refusal('image_not_seen', `${model} doesn't support images; no image was read`);
+      if (kept.view.image_reading?.is_running) throw refusal('busy', 'the images of these documents are being read already');
+      void readImages(kept, model);
+    },
+    async stopCollectionImages(id) {
+      const kept = host.keptCollections.find(({ view }) => view.id === id);
+      if (kept?.view.image_reading?.is_running) change(kept, { image_reading: null });
+    },
     async removeCollection(id) {
       const gone = collection(id);
       host.keptCollections = host.keptCollections.filter((kept) => kept !== gone);
@@ -152,7 +186,7 @@ export function documents(host: Documents) {
       const text = texts.get(quoted.file);
       if (text === undefined) throw notFound('file');
       const folder = view.source.kind === 'folder' ? `${view.source.path}/` : '';
-      const shown = { path: `${folder}${quoted.file}`, passage: quoted.text, page: quoted.page };
+      const shown = { path: `${folder}${quoted.file}`, passage: quoted.text, page: quoted.page, is_image: isImage(quoted.file) };
       const at = text.indexOf(quoted.text);
       if (at < 0) return { ...shown, before: '', after: '', first_line: quoted.first_line, is_changed: true };
       const first_line = text.slice(0, at).split('\n').length;
@@ -163,9 +197,9 @@ export function documents(host: Documents) {
       const pages = collection(quoted.collection).texts.get(quoted.file)?.split('\f');
       if (!pages) throw notFound('file');
       const text = pages[page - 1];
-      if (text === undefined || !quoted.file.endsWith('.pdf')) throw refusal('file_broken', 'this document has no such page');
-      const marks = text.includes(quoted.text) ? [{ left: 0.12, top: 0.1, width: 0.6, height: 0.02 }] : [];
-      return { pages: pages.length, width, height: Math.round(width * 1.414), png: WHITE, marks };
+      if (text === undefined || !(quoted.file.endsWith('.pdf') || isImage(quoted.file))) throw refusal('file_broken', 'this document has no such page');
+      const marks = !isImage(quoted.file) && text.includes(quoted.text) ? [{ left: 0.12, top: 0.1, width: 0.6, height: 0.02 }] : [];
+      return { pages: pages.length, width, height: Math.round(width * 1.414), image: `data:image/png;base64,${WHITE}`, marks };
     },
     onCollectionsChanged: (listener) => listen(host.collectionListeners, listener),
   } satisfies Partial<Platform>;

@@ -41,6 +41,14 @@ export const documents = translation({
   'documents.readChats': { zero: 'لم تُقرأ أي محادثة', one: 'قُرئت محادثة واحدة', two: 'قُرئت محادثتان', few: 'قُرئت {count} محادثات', many: 'قُرئت {count} محادثة', other: 'قُرئت {count} محادثة' },
   'documents.passages': { zero: 'لا مقاطع', one: 'مقطع واحد', two: 'مقطعان', few: '{count} مقاطع', many: '{count} مقطعًا', other: '{count} مقطع' },
   'documents.unreadable': { zero: 'كل الملفات مقروءة', one: 'ملف واحد تتعذر قراءته', two: 'ملفان تتعذر قراءتهما', few: '{count} ملفات تتعذر قراءتها', many: '{count} ملفًا تتعذر قراءتها', other: '{count} ملف تتعذر قراءتها' },
+  'documents.images': { zero: 'كل الصور مقروءة', one: 'صورة واحدة غير مقروءة', two: 'صورتان غير مقروءتين', few: '{count} صور غير مقروءة', many: '{count} صورة غير مقروءة', other: '{count} صورة غير مقروءة' },
+  'documents.imagesRead': { zero: 'قراءة الصور باستخدام {model}', one: 'قراءة صورة واحدة باستخدام {model}', two: 'قراءة صورتين باستخدام {model}', few: 'قراءة {count} صور باستخدام {model}', many: 'قراءة {count} صورة باستخدام {model}', other: 'قراءة {count} صورة باستخدام {model}' },
+  'documents.imagesModel': 'نموذج آخر…',
+  'documents.imagesNone': { zero: 'يمكن لنموذج يدعم الصور أن يقرأ الصور.', one: 'يمكن لنموذج يدعم الصور أن يقرأ هذه الصورة.', two: 'يمكن لنموذج يدعم الصور أن يقرأ هاتين الصورتين.', few: 'يمكن لنموذج يدعم الصور أن يقرأ هذه الصور ({count}).', many: 'يمكن لنموذج يدعم الصور أن يقرأ هذه الصور ({count}).', other: 'يمكن لنموذج يدعم الصور أن يقرأ هذه الصور ({count}).' },
+  'documents.imagesReading': 'تُقرأ الصورة {number} من {of} باستخدام {model}',
+  'documents.imagesBegin': 'في انتظار قراءة الصور باستخدام {model}…',
+  'documents.imagesStop': 'إيقاف',
+  'documents.imagesFailed': { zero: 'كل الصور مقروءة.', one: 'تعذرت قراءة صورة واحدة. السبب في قائمة الملفات.', two: 'تعذرت قراءة صورتين. السببان في قائمة الملفات.', few: 'تعذرت قراءة {count} صور. الأسباب في قائمة الملفات.', many: 'تعذرت قراءة {count} صورة. الأسباب في قائمة الملفات.', other: 'تعذرت قراءة {count} صورة. الأسباب في قائمة الملفات.' },
   'documents.leftOut': 'متروك:',
 
   'documents.reason.hidden': 'مخفي',
@@ -54,6 +62,7 @@ export const documents = translation({
   'documents.reason.too_many': 'فوق الحد الأقصى',
   'documents.reason.changing': 'ما زال يتغير',
   'documents.reason.gone': 'لم يعد موجودًا',
+  'documents.reason.image': 'صورة غير مقروءة',
   'documents.reasonCount': '{reason} {count}',
 
   'documents.files': 'الملفات',
@@ -113,6 +122,9 @@ export const documents = translation({
   'page.smaller': 'تصغير',
   'page.alt': 'صفحة {page} من {pages}. يليها نصها.',
   'page.altMarked': 'صفحة {page} من {pages} والمقطع مميَّز فيها. يليها نصها.',
+  'page.altImage': 'الصورة. يتبعها نص كتبه نموذج عنها.',
+  'page.areaImage': 'صورة. يغيّر زائد وناقص حجمها',
+  'page.labelImage': 'صورة',
   'page.drawing': 'يجري رسم الصفحة…',
   'page.failed': 'يتعذّر عرض هذه الصفحة كصورة. اقرأ النص بدلًا منها.',
 

@@ -41,6 +41,14 @@ export const documents = translation({
   'documents.readChats': { one: '{count} Chat gelesen', other: '{count} Chats gelesen' },
   'documents.passages': { one: '{count} Passage', other: '{count} Passagen' },
   'documents.unreadable': { one: '{count} Datei nicht lesbar', other: '{count} Dateien nicht lesbar' },
+  'documents.images': { one: '{count} Bild nicht gelesen', other: '{count} Bilder nicht gelesen' },
+  'documents.imagesRead': { one: '{count} Bild mit {model} lesen', other: '{count} Bilder mit {model} lesen' },
+  'documents.imagesModel': 'Anderes Modell …',
+  'documents.imagesNone': { one: 'Ein Modell, das Bilder versteht, kann dieses Bild lesen.', other: 'Ein Modell, das Bilder versteht, kann diese {count} Bilder lesen.' },
+  'documents.imagesReading': 'Bild {number} von {of} wird mit {model} gelesen',
+  'documents.imagesBegin': 'Bilder warten darauf, mit {model} gelesen zu werden …',
+  'documents.imagesStop': 'Stopp',
+  'documents.imagesFailed': { one: '{count} Bild ist nicht lesbar. Den Grund nennt die Liste der Dateien.', other: '{count} Bilder sind nicht lesbar. Die Gründe nennt die Liste der Dateien.' },
   'documents.leftOut': 'Ausgelassen:',
 
   'documents.reason.hidden': 'versteckt',
@@ -54,6 +62,7 @@ export const documents = translation({
   'documents.reason.too_many': 'über der Höchstzahl',
   'documents.reason.changing': 'ändert sich noch',
   'documents.reason.gone': 'nicht mehr vorhanden',
+  'documents.reason.image': 'Bild, nicht gelesen',
   'documents.reasonCount': '{reason} {count}',
 
   'documents.files': 'Dateien',
@@ -113,6 +122,9 @@ export const documents = translation({
   'page.smaller': 'Verkleinern',
   'page.alt': 'Seite {page} von {pages}. Ihr Text folgt.',
   'page.altMarked': 'Seite {page} von {pages} mit hervorgehobener Passage. Ihr Text folgt.',
+  'page.altImage': 'Das Bild. Der Text eines Modells dazu folgt.',
+  'page.areaImage': 'Bild. Plus und Minus ändern die Größe',
+  'page.labelImage': 'Bild',
   'page.drawing': 'Seite wird gezeichnet …',
   'page.failed': 'Diese Seite lässt sich nicht als Bild anzeigen. Bitte den Text lesen.',
 

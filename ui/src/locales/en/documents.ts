@@ -39,6 +39,14 @@ export const documents = {
   'documents.readChats': { one: '{count} chat read', other: '{count} chats read' },
   'documents.passages': { one: '{count} passage', other: '{count} passages' },
   'documents.unreadable': { one: '{count} file can’t be read', other: '{count} files can’t be read' },
+  'documents.images': { one: '{count} image not read', other: '{count} images not read' },
+  'documents.imagesRead': { one: 'Read {count} image with {model}', other: 'Read {count} images with {model}' },
+  'documents.imagesModel': 'Other model…',
+  'documents.imagesNone': { one: 'A model that supports images can read this image.', other: 'A model that supports images can read these {count} images.' },
+  'documents.imagesReading': 'Reading image {number} of {of} with {model}',
+  'documents.imagesBegin': 'Waiting to read images with {model}…',
+  'documents.imagesStop': 'Stop',
+  'documents.imagesFailed': { one: '{count} image can’t be read. The list of files shows the reason.', other: '{count} images can’t be read. The list of files shows the reasons.' },
   'documents.leftOut': 'Left out:',
 
   'documents.reason.hidden': 'hidden',
@@ -52,6 +60,7 @@ export const documents = {
   'documents.reason.too_many': 'over the file limit',
   'documents.reason.changing': 'still changing',
   'documents.reason.gone': 'no longer on disk',
+  'documents.reason.image': 'image, not read',
   'documents.reasonCount': '{reason} {count}',
 
   'documents.files': 'Files',
@@ -111,6 +120,9 @@ export const documents = {
   'page.smaller': 'Zoom out',
   'page.alt': 'Page {page} of {pages}. Its text follows.',
   'page.altMarked': 'Page {page} of {pages} with the passage highlighted. Its text follows.',
+  'page.altImage': 'The image. A model’s text about it follows.',
+  'page.areaImage': 'Image. Plus and minus change its size',
+  'page.labelImage': 'Image',
   'page.drawing': 'Drawing the page…',
   'page.failed': 'This page can’t be shown as an image. Read the text instead.',
 

@@ -27,6 +27,8 @@ export const documentCases: readonly Case[] = [
       await refused('not_found', () => host.renameCollection(MISSING, 'Notes'));
       await refused('not_found', () => host.pauseCollection(MISSING, true));
       await refused('not_found', () => host.removeCollection(MISSING));
+      await refused('not_found', () => host.readCollectionImages(MISSING, 'pebble'));
+      await host.stopCollectionImages(MISSING);
       await refused('not_found', () => host.openPassage(PASSAGE));
       await refused('not_found', () => host.passagePage({ ...PASSAGE, page: 1 }, 1, 800));
     },

@@ -59,9 +59,11 @@ pub struct PassageText {
     pub first_line: u32,
     /// True if the file was read again since, and its text is no longer the one that was quoted.
     pub is_changed: bool,
+    /// True for an image, which is its only page; a model wrote the text.
+    pub is_image: bool,
 }
 
-/// A page of the file of a passage as an image.
+/// A page of the file of a passage as an image; of an image, itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct PassagePage {
@@ -71,8 +73,8 @@ pub struct PassagePage {
     pub width: u32,
     /// Its height.
     pub height: u32,
-    /// A PNG, in Base64.
-    pub png: String,
+    /// The image as a data URL.
+    pub image: String,
     /// The lines of the passage on the page; none if they are not found on it.
     pub marks: Vec<PageMark>,
 }

@@ -64,6 +64,11 @@ pub struct CollectionView {
     /// Files that are left out by nobody's choice.
     #[ts(type = "number")]
     pub skipped: u64,
+    /// Images that no model has read yet, also those that one failed at.
+    #[ts(type = "number")]
+    pub images: u64,
+    /// The reading of its images, while it runs and if it left something to tell.
+    pub image_reading: Option<ImageReading>,
     /// Passages of all files.
     #[ts(type = "number")]
     pub passages: u64,
@@ -126,6 +131,26 @@ pub enum CollectionActivity {
     },
 }
 
+/// The reading of the images of a collection by a vision model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct ImageReading {
+    /// The reference of the model.
+    pub model: String,
+    /// Images that the model was shown.
+    #[ts(type = "number")]
+    pub done: u64,
+    /// Images that it is to be shown.
+    #[ts(type = "number")]
+    pub of: u64,
+    /// Images that could not be read.
+    #[ts(type = "number")]
+    pub failed: u64,
+    /// True while it runs.
+    pub is_running: bool,
+    /// Why it ended before the last image; none if nothing is wrong.
+    pub problem: Option<Error>,
+}
+
 /// Why changes of a collection are not noticed by themselves. They are found when Ponder starts, and when the person
 /// looks for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -182,6 +207,8 @@ pub enum SkipReason {
     Changing,
     /// It is not there any more.
     Gone,
+    /// It is an image, and no model has read it yet.
+    Image,
 }
 
 impl SkipReason {
@@ -199,6 +226,7 @@ impl SkipReason {
             Self::TooMany => "too_many",
             Self::Changing => "changing",
             Self::Gone => "gone",
+            Self::Image => "image",
         }
     }
 

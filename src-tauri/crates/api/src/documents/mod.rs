@@ -6,5 +6,5 @@ mod collections;
 pub use citations::{CheckedCitation, CheckedCitations, CitationVerdict, PageMark, PassagePage, PassageText};
 pub use collections::{
     CollectionActivity, CollectionFile, CollectionFileState, CollectionSource, CollectionView, CollectionsView,
-    EmbeddingProgress, LeftOut, RerankingView, SkipReason, Unwatched,
+    EmbeddingProgress, ImageReading, LeftOut, RerankingView, SkipReason, Unwatched,
 };

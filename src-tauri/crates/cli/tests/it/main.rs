@@ -4,6 +4,7 @@
 
 mod command_line;
 mod continuation;
+mod docs;
 mod documents;
 mod endpoints;
 mod families;

@@ -103,7 +103,7 @@ impl Knowledge {
             let counts = index.counts(Some(collection)).await?;
             coverage.of_passages += small(counts.passages);
             coverage.of_files += small(counts.read);
-            coverage.unread += small(counts.waiting + counts.failed + counts.skipped);
+            coverage.unread += small(counts.waiting + counts.failed + counts.skipped + counts.images);
             let own = || given.iter().filter(|passage| passage.collection == *collection);
             let hashes: BTreeSet<&str> = own().map(|passage| passage.file_hash.as_str()).collect();
             let hashes: Vec<&str> = hashes.into_iter().collect();

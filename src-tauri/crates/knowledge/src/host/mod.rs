@@ -7,6 +7,8 @@ mod everything;
 mod finding;
 mod follower;
 mod following;
+mod image_work;
+mod images;
 mod own_chats;
 mod part_notes;
 mod prefixes;
@@ -30,9 +32,11 @@ use tokio::sync::watch;
 
 pub use citing::check_citations;
 pub use finding::{quoted, Found};
+pub use images::ImagesRead;
 pub use update::Updated;
 
 use follower::Follower;
+use image_work::ImageWork;
 use vector_cache::VectorCache;
 
 use crate::folder::{Rules, Source};
@@ -64,6 +68,10 @@ struct Shared {
     followers: Mutex<HashMap<String, Follower>>,
     /// Held by the collection that is read: two at once would only take the disk from each other.
     reading: tokio::sync::Mutex<()>,
+    /// Held by the collection whose images are read.
+    image_reading: tokio::sync::Mutex<()>,
+    /// The reading of images, by the ids of their collections.
+    image_work: Mutex<HashMap<String, ImageWork>>,
     /// Held while passages are embedded.
     embedding: tokio::sync::Mutex<()>,
     /// The reference of the embedding model that the person chose.
@@ -92,6 +100,8 @@ impl Knowledge {
                 stops: Mutex::default(),
                 followers: Mutex::default(),
                 reading: tokio::sync::Mutex::default(),
+                image_reading: tokio::sync::Mutex::default(),
+                image_work: Mutex::default(),
                 embedding: tokio::sync::Mutex::default(),
                 chosen_model: watch::Sender::default(),
                 embedding_problem: Mutex::default(),
@@ -121,6 +131,7 @@ impl Knowledge {
     /// [`Error::NotFound`] if there is none with this id; those of writing the index.
     pub async fn remove(&self, id: &str) -> Result<()> {
         self.stop(id);
+        self.stop_images(id);
         self.unfollow(id);
         self.index().await?.remove_collection(id).await?;
         self.activity().remove(id);
@@ -157,7 +168,8 @@ impl Knowledge {
         Ok(())
     }
 
-    /// Forgets everything that was read of all collections, and reads them once more.
+    /// Forgets everything that was read of all collections, texts of images included, and reads them once more. No model
+    /// is asked.
     ///
     /// # Errors
     /// Those of reading and writing the index. Documents are not touched.
@@ -174,6 +186,7 @@ impl Knowledge {
     /// # Errors
     /// As [`Knowledge::rebuild`].
     pub async fn forget_files(&self) -> Result<()> {
+        self.shared.image_work().values().for_each(ImageWork::stop);
         let forgotten = async { self.index().await?.forget_all_files().await };
         match forgotten.await {
             Err(error) if error.is_damage() => self.make_anew().await?,
@@ -316,6 +329,11 @@ impl Shared {
     fn unwatched(&self) -> MutexGuard<'_, HashMap<String, Unwatched>> {
         // As above.
         self.unwatched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn image_work(&self) -> MutexGuard<'_, HashMap<String, ImageWork>> {
+        // As above.
+        self.image_work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn embedding_problem(&self) -> MutexGuard<'_, Option<String>> {

@@ -59,7 +59,7 @@ impl Knowledge {
     }
 
     pub(super) async fn read_chat(&self, wanted: FileToRead) -> (PathBuf, Result<Outcome>) {
-        let FileToRead { file, known } = wanted;
+        let FileToRead { file, known, .. } = wanted;
         let read = async {
             let id = file.path.to_string_lossy().into_owned();
             let text = match self.chats()?.text(id).await {

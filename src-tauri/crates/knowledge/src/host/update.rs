@@ -11,7 +11,7 @@ use super::size::{size, RECIPE};
 use super::Knowledge;
 use crate::folder::{walk, FileFilter, Rules, Source};
 use crate::index::{Collection, FileToRead, Index};
-use crate::reading::{prepare, Outcome, Text};
+use crate::reading::{describe, prepare, Outcome, Text};
 use crate::{Error, Result};
 
 /// Files that are read at the same time: the process that reads them is one, and the disk is read meanwhile.
@@ -26,6 +26,8 @@ pub struct Updated {
     pub kept: u64,
     /// Files that cannot be read.
     pub failed: u64,
+    /// Images that were found, which no model has read yet.
+    pub images: u64,
     /// Files that are gone and were forgotten.
     pub forgotten: u64,
     /// True if it was paused, removed or ended before all files were read.
@@ -134,15 +136,22 @@ async fn store(index: &Index, id: &str, path: &Path, outcome: &Outcome, updated:
         Outcome::Read { .. } => updated.read += 1,
         Outcome::Same { .. } => updated.kept += 1,
         Outcome::Failed { .. } => updated.failed += 1,
+        Outcome::Image { .. } => updated.images += 1,
         Outcome::Skipped(_) => {}
     }
     Ok(())
 }
 
 async fn read_one(source: Source, rules: Rules, wanted: FileToRead) -> (PathBuf, Result<Outcome>) {
-    let FileToRead { file, known } = wanted;
+    let FileToRead { file, known, described } = wanted;
     let path = file.path.clone();
-    let read = move || prepare(&source, &rules, &file, known, &text_of, size());
+    let read = move || match (prepare(&source, &rules, &file, known, &text_of, size()), described) {
+        // The passages are made anew, and no model has to look once more.
+        (Outcome::Image { hash, stamp, .. }, Some(described)) if described.hash == hash => {
+            describe(described, stamp, size())
+        }
+        (outcome, _) => outcome,
+    };
     (path, blocking(read).await)
 }
 

@@ -7,6 +7,7 @@ use api::{
 
 use protocol::OWN_CHATS;
 
+use super::image_work::ImageWork;
 use super::{Knowledge, Shared};
 use crate::folder::Source;
 use crate::index::{Collection, FileState, Index, StoredFile};
@@ -75,6 +76,8 @@ impl Shared {
             waiting: counts.waiting,
             failed: counts.failed,
             skipped: counts.skipped,
+            images: counts.images,
+            image_reading: self.image_work().get(&collection.id).map(ImageWork::view),
             passages: counts.passages,
             text_bytes: counts.text_bytes,
             left_out: left_out.map(|(reason, count)| LeftOut { reason, count }).collect(),

@@ -1,14 +1,15 @@
-//! A passage in its file, as it is opened from a citation: the text of the file, and its pages.
+//! A passage in its file, as it is opened from a citation: the text of the file, and its pages, or the image that it is.
 
 use std::path::{Path, PathBuf};
 
-use api::PassageText;
-use documents::{PageImage, PageRequest};
-use protocol::{QuotedPassage, OWN_CHATS};
+use api::{PageMark, PassagePage, PassageText};
+use documents::PageRequest;
+use protocol::{ImageBytes, QuotedPassage, OWN_CHATS};
 
 use super::update::{blocking, text_of};
 use super::Knowledge;
-use crate::folder::{read, FoundFile, Source, Stamp};
+use crate::folder::{read, FoundFile, Reading, Source, Stamp};
+use crate::reading::{is_image, text_in};
 use crate::{Error, Result};
 
 /// Bytes of a text that are shown before and after a passage at most.
@@ -29,25 +30,43 @@ impl Knowledge {
         }
         let file = self.file_of(quoted).await?;
         let shown = file.place.to_string_lossy().into_owned();
+        let described = self.index().await?.described(&quoted.collection, &file.path).await?;
         let text = blocking(move || {
-            let text = text_of(file.bytes()?, &name(&file.path));
-            text.map(|text| text.text).map_err(|error| error.message)
+            let Reading { bytes, hash, .. } = file.read()?;
+            let text = text_in(bytes, &name(&file.path), &text_of).map_err(|error| error.message)?;
+            Ok::<_, String>(match text {
+                Some(text) => (text.text, false),
+                // The text of another state of the image is none of this one.
+                None => match described.filter(|described| described.hash == hash) {
+                    Some(described) => (described.text, true),
+                    None => (String::new(), true),
+                },
+            })
         });
-        let text = text.await?.map_err(Error::Unreadable)?;
-        Ok(in_text(quoted, &text, shown))
+        let (text, is_image) = text.await?.map_err(Error::Unreadable)?;
+        Ok(PassageText {
+            is_image,
+            ..in_text(quoted, &text, shown)
+        })
     }
 
     /// A page of the file of a passage as an image, with the lines of the passage if they are on it. The page of the
-    /// passage is one of several that may be asked for; `width` is in pixels.
+    /// passage is one of several that may be asked for; an image is its own first page. `width` is in pixels.
     ///
     /// # Errors
     /// As [`Knowledge::open_passage`], and [`Error::Unreadable`] for a file that has no pages or not this one.
-    pub async fn page_image(&self, quoted: &QuotedPassage, page: u32, width: u32) -> Result<PageImage> {
+    pub async fn page_image(&self, quoted: &QuotedPassage, page: u32, width: u32) -> Result<PassagePage> {
         let file = self.file_of(quoted).await?;
         let passage = quoted.text.clone();
         let drawn = blocking(move || {
-            let wanted = PageRequest { page, width, passage };
-            documents::page_image(file.bytes()?, wanted).map_err(|error| error.to_string())
+            let bytes = file.read()?.bytes;
+            match is_image(&bytes) && page == 1 {
+                true => drawn_image(&bytes, width).map_err(|error| error.to_string()),
+                false => {
+                    let wanted = PageRequest { page, width, passage };
+                    drawn_page(bytes, wanted).map_err(|error| error.to_string())
+                }
+            }
         });
         drawn.await?.map_err(Error::Unreadable)
     }
@@ -81,15 +100,49 @@ struct FileOfPassage {
 }
 
 impl FileOfPassage {
-    /// Its bytes as they are now, or why it cannot be read, in a word.
-    fn bytes(&self) -> std::result::Result<Vec<u8>, String> {
+    /// Its content as it is now, or why it cannot be read, in a word.
+    fn read(&self) -> std::result::Result<Reading, String> {
         let found = FoundFile {
             path: self.path.clone(),
             stamp: Stamp { size: 0, modified: 0 },
         };
-        let reading = read(&self.source, &found, self.most_bytes).map_err(|reason| reason.word().to_owned())?;
-        Ok(reading.bytes)
+        read(&self.source, &found, self.most_bytes).map_err(|reason| reason.word().to_owned())
     }
+}
+
+fn drawn_page(bytes: Vec<u8>, wanted: PageRequest) -> documents::Result<PassagePage> {
+    let drawn = documents::page_image(bytes, wanted)?;
+    let marks = drawn.marks.into_iter().map(|mark| PageMark {
+        left: mark.left,
+        top: mark.top,
+        width: mark.width,
+        height: mark.height,
+    });
+    Ok(PassagePage {
+        pages: drawn.pages,
+        width: drawn.width,
+        height: drawn.height,
+        image: ImageBytes::from(drawn.png).to_data_url("image/png"),
+        marks: marks.collect(),
+    })
+}
+
+/// An image at this width at most, decoded where files of strangers are.
+fn drawn_image(bytes: &[u8], width: u32) -> media::Result<PassagePage> {
+    let image = media::decode(bytes)?;
+    let width = width.clamp(1, image.width.max(1));
+    let longer = u64::from(image.width.max(image.height));
+    // Rounded up, so that the width is exact after it was rounded down.
+    let side = (u64::from(width) * longer).div_ceil(u64::from(image.width.max(1)));
+    let side = u32::try_from(side).unwrap_or(u32::MAX);
+    let height = u64::from(image.height) * u64::from(side) / longer.max(1);
+    Ok(PassagePage {
+        pages: 1,
+        width,
+        height: u32::try_from(height).unwrap_or(u32::MAX).max(1),
+        image: ImageBytes::from(media::thumbnail(&image, side)?).to_data_url("image/jpeg"),
+        marks: Vec::new(),
+    })
 }
 
 /// The passage in the text of its file: where it was, or else the nearest place that says the same.
@@ -106,6 +159,7 @@ fn in_text(quoted: &QuotedPassage, text: &str, path: String) -> PassageText {
             page: quoted.page,
             first_line: quoted.first_line,
             is_changed: true,
+            is_image: false,
         };
     };
     let end = start + quoted.text.len();
@@ -120,6 +174,7 @@ fn in_text(quoted: &QuotedPassage, text: &str, path: String) -> PassageText {
         page: quoted.page,
         first_line: u32::try_from(line).unwrap_or(u32::MAX),
         is_changed: false,
+        is_image: false,
     }
 }
 

@@ -1,16 +1,17 @@
 //! Collections and what is known of their files.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sqlx::sqlite::SqliteRow;
 use sqlx::Row;
 use uuid::Uuid;
 
-use super::columns::{from_json, now, path_of, source_columns, source_of, to_json};
+use super::columns::{bytes_of, from_json, now, path_of, source_columns, source_of, to_json};
 use super::database::Index;
 use super::definition::Definition;
 use crate::folder::{Rules, SkipReason, Source, Stamp};
+use crate::reading::Described;
 use crate::{Error, Result};
 
 /// A collection of documents.
@@ -43,6 +44,8 @@ pub struct Counts {
     pub failed: u64,
     /// Files that are left out, by nobody's choice.
     pub skipped: u64,
+    /// Images that no model has read yet, also those that one failed at.
+    pub images: u64,
     /// Passages.
     pub passages: u64,
     /// Bytes of the texts of the files that were read.
@@ -197,8 +200,9 @@ impl Index {
     /// # Errors
     /// Those of reading the index.
     pub async fn counts(&self, collection: Option<&str>) -> Result<Counts> {
-        let sql = "SELECT state, count(*), sum(passages), sum(text_bytes) FROM files
-                    WHERE ?1 IS NULL OR collection = ?1 GROUP BY state";
+        let sql = "SELECT CASE WHEN is_image AND state <> 'read' THEN 'image' ELSE state END AS outcome, count(*),
+                          sum(passages), sum(text_bytes)
+                     FROM files WHERE ?1 IS NULL OR collection = ?1 GROUP BY outcome";
         let rows: Vec<(String, i64, i64, i64)> = sqlx::query_as(sql).bind(collection).fetch_all(&self.readers).await?;
         let mut counts = Counts::default();
         for (state, files, passages, bytes) in rows {
@@ -207,12 +211,37 @@ impl Index {
                 "read" => counts.read = files,
                 "waiting" => counts.waiting = files,
                 "failed" => counts.failed = files,
+                "image" => counts.images = files,
                 _ => counts.skipped = files,
             }
             counts.passages += passages.unsigned_abs();
             counts.text_bytes += bytes.unsigned_abs();
         }
         Ok(counts)
+    }
+
+    /// The images of a collection that no model has read yet, in the order of their paths.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn unread_images(&self, collection: &str) -> Result<Vec<PathBuf>> {
+        let sql = "SELECT path FROM files WHERE collection = ? AND is_image AND state <> 'read' ORDER BY path";
+        let rows: Vec<(Vec<u8>,)> = sqlx::query_as(sql).bind(collection).fetch_all(&self.readers).await?;
+        Ok(rows.into_iter().map(|(path,)| path_of(path)).collect())
+    }
+
+    /// The text that a model wrote of an image; `None` if none did, or if there is no such file.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub async fn described(&self, collection: &str, path: &Path) -> Result<Option<Described>> {
+        let sql = "SELECT hash, described_by, description FROM files WHERE collection = ? AND path = ?";
+        let row = sqlx::query(sql)
+            .bind(collection)
+            .bind(bytes_of(path))
+            .fetch_optional(&self.readers)
+            .await?;
+        Ok(row.as_ref().map(described_of).transpose()?.flatten())
     }
 
     /// The files of a collection in the order of their paths.
@@ -245,6 +274,17 @@ fn stored_file(row: &SqliteRow) -> sqlx::Result<StoredFile> {
             "failed" => FileState::Failed(failure(reason.unwrap_or_default())),
             _ => FileState::Skipped(reason.and_then(|word| serde_json::from_value(word.into()).ok())),
         },
+    })
+}
+
+/// The text that a model wrote of the image in a row.
+pub(super) fn described_of(row: &SqliteRow) -> sqlx::Result<Option<Described>> {
+    let hash: Option<Vec<u8>> = row.try_get("hash")?;
+    let hash = hash.and_then(|hash| hash.try_into().ok());
+    let (model, text) = (row.try_get("described_by")?, row.try_get("description")?);
+    Ok(match (hash, model, text) {
+        (Some(hash), Some(model), Some(text)) => Some(Described { hash, model, text }),
+        _ => None,
     })
 }
 

@@ -12,8 +12,10 @@ use super::definition::Definition;
 use crate::{Error, Result};
 
 /// The version of the tables.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("schema.sql");
+/// From the first version to the second.
+const IMAGES: &str = include_str!("images.sql");
 /// Without these nothing can be read or written.
 const TABLES: [&str; 6] = ["collections", "files", "generation", "passages", "vectors", "words"];
 
@@ -106,6 +108,10 @@ impl Index {
         match found {
             0 => {
                 sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
+                sqlx::raw_sql(IMAGES).execute(&mut *transaction).await?;
+            }
+            1 => {
+                sqlx::raw_sql(IMAGES).execute(&mut *transaction).await?;
             }
             VERSION => {}
             found => return Err(Error::Newer { found, known: VERSION }),

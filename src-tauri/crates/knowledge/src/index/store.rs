@@ -19,14 +19,33 @@ impl Index {
     /// # Errors
     /// Those of writing the index, which is as it was then.
     pub async fn store(&self, collection: &str, path: &Path, outcome: &Outcome, recipe: &str) -> Result<bool> {
+        self.store_if(collection, path, None, outcome, recipe).await
+    }
+
+    /// [`Index::store`], unless the bytes that the index knows of the file have another hash than this one. False then,
+    /// too.
+    ///
+    /// # Errors
+    /// Those of [`Index::store`].
+    pub async fn store_if(
+        &self,
+        collection: &str,
+        path: &Path,
+        hash: Option<&[u8; 32]>,
+        outcome: &Outcome,
+        recipe: &str,
+    ) -> Result<bool> {
         let mut transaction = self.write().await?;
-        let sql = "SELECT id FROM files WHERE collection = ? AND path = ?";
-        let row: Option<(i64,)> = sqlx::query_as(sql)
+        let sql = "SELECT id, hash FROM files WHERE collection = ? AND path = ?";
+        let row: Option<(i64, Option<Vec<u8>>)> = sqlx::query_as(sql)
             .bind(collection)
             .bind(bytes_of(path))
             .fetch_optional(&mut *transaction)
             .await?;
-        let Some((file,)) = row else { return Ok(false) };
+        let Some((file, known)) = row else { return Ok(false) };
+        if hash.is_some_and(|hash| known.as_deref() != Some(hash)) {
+            return Ok(false);
+        }
         match outcome {
             Outcome::Same { stamp } => {
                 sqlx::query("UPDATE files SET size = ?, modified = ? WHERE id = ?")
@@ -41,6 +60,7 @@ impl Index {
                 stamp,
                 text,
                 passages,
+                described_by,
             } => {
                 remove_passages(&mut transaction, file).await?;
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -54,6 +74,9 @@ impl Index {
                     reason: None,
                     passages: passages.len() as u64,
                     text_bytes: text.len() as u64,
+                    is_image: described_by.is_some(),
+                    described_by: described_by.as_deref(),
+                    description: described_by.as_ref().map(|_| text.as_str()),
                 };
                 update(&mut transaction, file, state, recipe).await?;
             }
@@ -65,8 +88,20 @@ impl Index {
                     hash: Some(hash),
                     state: "failed",
                     reason: Some(&error),
-                    passages: 0,
-                    text_bytes: 0,
+                    ..State::default()
+                };
+                update(&mut transaction, file, state, recipe).await?;
+            }
+            Outcome::Image { hash, stamp, error } => {
+                let error = error.as_ref().map(to_json);
+                remove_passages(&mut transaction, file).await?;
+                let state = State {
+                    stamp: Some(*stamp),
+                    hash: Some(hash),
+                    state: if error.is_some() { "failed" } else { "skipped" },
+                    reason: error.as_deref().or(Some(SkipReason::Image.word())),
+                    is_image: true,
+                    ..State::default()
                 };
                 update(&mut transaction, file, state, recipe).await?;
             }
@@ -81,12 +116,9 @@ impl Index {
             Outcome::Skipped(reason) => {
                 remove_passages(&mut transaction, file).await?;
                 let state = State {
-                    stamp: None,
-                    hash: None,
                     state: "skipped",
                     reason: Some(reason.word()),
-                    passages: 0,
-                    text_bytes: 0,
+                    ..State::default()
                 };
                 update(&mut transaction, file, state, recipe).await?;
             }
@@ -132,6 +164,7 @@ async fn insert(db: &mut SqliteConnection, file: i64, name: &str, text: &str, pa
 }
 
 /// The columns of a file. Without a stamp it stays as it was found.
+#[derive(Default)]
 struct State<'a> {
     stamp: Option<Stamp>,
     hash: Option<&'a [u8; 32]>,
@@ -139,12 +172,15 @@ struct State<'a> {
     reason: Option<&'a str>,
     passages: u64,
     text_bytes: u64,
+    is_image: bool,
+    described_by: Option<&'a str>,
+    description: Option<&'a str>,
 }
 
 async fn update(db: &mut SqliteConnection, file: i64, new: State<'_>, recipe: &str) -> Result<()> {
     sqlx::query(
         "UPDATE files SET size = coalesce(?, size), modified = coalesce(?, modified), hash = ?, recipe = ?, state = ?,
-                reason = ?, passages = ?, text_bytes = ?
+                reason = ?, passages = ?, text_bytes = ?, is_image = ?, described_by = ?, description = ?
           WHERE id = ?",
     )
     .bind(new.stamp.map(|stamp| signed(stamp.size)))
@@ -155,6 +191,9 @@ async fn update(db: &mut SqliteConnection, file: i64, new: State<'_>, recipe: &s
     .bind(new.reason)
     .bind(signed(new.passages))
     .bind(signed(new.text_bytes))
+    .bind(new.is_image)
+    .bind(new.described_by)
+    .bind(new.description)
     .bind(file)
     .execute(db)
     .await?;

@@ -7,9 +7,11 @@ use serde_json::json;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
+use super::collections::described_of;
 use super::columns::{bytes_of, hex, now, path_of, signed, to_json};
 use super::database::Index;
 use crate::folder::{FoundFile, SkipReason, Stamp, Walk};
+use crate::reading::Described;
 use crate::{Error, Result};
 
 /// The rows that one statement writes.
@@ -23,6 +25,8 @@ pub struct FileToRead {
     /// The hash of the bytes that its passages are of, if those would be made in the same way: the same bytes need not
     /// be read again.
     pub known: Option<[u8; 32]>,
+    /// The text that a model wrote of it, if it is an image.
+    pub described: Option<Described>,
 }
 
 /// The outcome of a comparison.
@@ -45,6 +49,15 @@ struct Stored {
     hash: Option<Vec<u8>>,
     recipe: Option<String>,
     state: String,
+    is_image: bool,
+    described: Option<Described>,
+}
+
+impl Stored {
+    /// True if its bytes were looked at.
+    fn is_done(&self) -> bool {
+        self.state == "read" || self.state == "failed" || self.is_image
+    }
 }
 
 /// A row that is to be written.
@@ -76,8 +89,10 @@ impl Index {
             let path = bytes_of(&file.path);
             let row = stored.remove(path);
             let is_same = |row: &Stored| {
-                let done = row.state == "read" || row.state == "failed";
-                done && row.recipe.as_deref() == Some(recipe) && row.stamp == file.stamp && file.stamp.modified != 0
+                row.is_done()
+                    && row.recipe.as_deref() == Some(recipe)
+                    && row.stamp == file.stamp
+                    && file.stamp.modified != 0
             };
             if row.as_ref().is_some_and(is_same) {
                 changes.kept += 1;
@@ -88,12 +103,13 @@ impl Index {
                 .and_then(|row| row.hash.as_deref())
                 .and_then(|hash| hash.try_into().ok());
             // The text that was read of it before is found until the new text is there.
-            if row.is_none_or(|row| row.state == "skipped") {
+            if row.as_ref().is_none_or(|row| row.state == "skipped" && !row.is_image) {
                 states.push((path, file.stamp, "waiting", None));
             }
             changes.read.push(FileToRead {
                 file: file.clone(),
                 known,
+                described: row.and_then(|row| row.described),
             });
         }
         let unlisted = |path: &std::path::Path| walk.unlisted.iter().any(|folder| path.starts_with(folder));
@@ -101,8 +117,7 @@ impl Index {
             let path = bytes_of(&file.path);
             let row = stored.remove(path);
             changes.skipped += 1;
-            let was_read = row.is_some_and(|row| row.state == "read" || row.state == "failed");
-            if !(was_read && file.reason == SkipReason::Unreadable) {
+            if !(row.is_some_and(|row| row.is_done()) && file.reason == SkipReason::Unreadable) {
                 states.push((path, file.stamp, "skipped", Some(file.reason.word())));
             }
         }
@@ -131,7 +146,8 @@ async fn stored(db: &mut SqliteConnection, collection: &str) -> Result<HashMap<V
     if here == 0 {
         return Err(Error::NotFound("collection"));
     }
-    let sql = "SELECT path, size, modified, hash, recipe, state FROM files WHERE collection = ?";
+    let sql = "SELECT path, size, modified, hash, recipe, state, is_image, described_by, description FROM files
+                WHERE collection = ?";
     let rows = sqlx::query(sql).bind(collection).fetch_all(db).await?;
     let row = |row: &SqliteRow| {
         let path: Vec<u8> = row.try_get("path")?;
@@ -144,6 +160,8 @@ async fn stored(db: &mut SqliteConnection, collection: &str) -> Result<HashMap<V
             hash: row.try_get("hash")?,
             recipe: row.try_get("recipe")?,
             state: row.try_get("state")?,
+            is_image: row.try_get("is_image")?,
+            described: described_of(row)?,
         };
         Ok((path, stored))
     };
@@ -183,7 +201,8 @@ async fn note(db: &mut SqliteConnection, collection: &str, rows: &[NewState<'_>]
          SELECT ?1, unhex(value ->> 0), value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?2) WHERE true
          ON CONFLICT (collection, path) DO UPDATE SET
              size = excluded.size, modified = excluded.modified, state = excluded.state, reason = excluded.reason,
-             hash = NULL, recipe = NULL, passages = 0, text_bytes = 0",
+             hash = NULL, recipe = NULL, passages = 0, text_bytes = 0, is_image = 0, described_by = NULL,
+             description = NULL",
     )
     .bind(collection)
     .bind(&rows)

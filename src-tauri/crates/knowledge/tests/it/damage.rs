@@ -73,7 +73,39 @@ async fn an_index_of_a_later_version_is_left_alone() {
     sqlx::query("PRAGMA user_version = 7").execute(&later).await.unwrap();
     later.close().await;
     let opened = Index::open(&house.file()).await;
-    assert!(matches!(opened, Err(Error::Newer { found: 7, known: 1 })), "{opened:?}");
+    assert!(matches!(opened, Err(Error::Newer { found: 7, known: 2 })), "{opened:?}");
+}
+
+#[tokio::test]
+async fn an_index_of_the_first_version_keeps_what_was_read_and_looks_at_failures_again() {
+    let house = House::new().await;
+    for name in ["a.md", "b.md"] {
+        house.write(name, "Sencha is a green tea.");
+    }
+    house.write("c.png", b"\x89PNG\r\n\x1a\n and what follows");
+    house.update().await;
+    house.index.close().await;
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", house.file().display()))
+        .await
+        .unwrap();
+    for sql in [
+        "ALTER TABLE files DROP COLUMN is_image",
+        "ALTER TABLE files DROP COLUMN described_by",
+        "ALTER TABLE files DROP COLUMN description",
+        "UPDATE files SET state = 'failed', reason = 'an image cannot be read' WHERE state = 'skipped'",
+        "PRAGMA user_version = 1",
+    ] {
+        sqlx::query(sql).execute(&pool).await.unwrap();
+    }
+    pool.close().await;
+    let index = Index::open(&house.file()).await.unwrap();
+    let house = House { index, ..house };
+    assert_eq!(house.found("sencha").await.len(), 2);
+    let changes = house.update().await;
+    let again: Vec<&std::path::Path> = changes.read.iter().map(|read| read.file.path.as_path()).collect();
+    assert_eq!((again, changes.kept), (vec![std::path::Path::new("c.png")], 2));
+    let counts = house.index.counts(None).await.unwrap();
+    assert_eq!((counts.read, counts.images, counts.failed), (2, 1, 0));
 }
 
 #[tokio::test]

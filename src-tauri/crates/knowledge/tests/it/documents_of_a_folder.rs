@@ -12,6 +12,7 @@ fn counts(read: u64, failed: u64, skipped: u64, passages: u64, text_bytes: u64) 
         waiting: 0,
         failed,
         skipped,
+        images: 0,
         passages,
         text_bytes,
     }

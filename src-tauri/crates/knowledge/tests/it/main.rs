@@ -40,7 +40,10 @@ pub(crate) fn no_text() -> Error {
 
 /// Reads whatever is text as Markdown.
 pub(crate) fn as_markdown(bytes: Vec<u8>, _name: &str) -> Result<Text, Error> {
-    let text = String::from_utf8(bytes).map_err(|_| no_text())?;
+    let text = String::from_utf8(bytes).map_err(|error| match error.as_bytes().starts_with(b"\x89PNG") {
+        true => Error::because(Reason::FileKind, "an image cannot be read"),
+        false => no_text(),
+    })?;
     Ok(Text {
         text,
         form: Form::Markdown,

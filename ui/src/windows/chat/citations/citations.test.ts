@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import type { Part } from '../../../bindings/Part';
 import { DEFAULT_CHAT_SETTINGS } from '../../../bindings/constants';
-import { addCitingChat, addCollections, passagesPart, rulesPassage, tidePassage } from '../../../host/fake/documentExamples';
+import { addCitingChat, addCollections, addPhotos, passagesPart, rulesPassage, signPassage, tidePassage } from '../../../host/fake/documentExamples';
 import { textPart } from '../../../host/fake';
 import { all, click, composer, host, open, pass, the, useWindow } from '../../../testing/window';
 
@@ -248,6 +248,20 @@ describe('a page of the file of a passage', () => {
     expect(asked).toHaveBeenCalledTimes(2);
     expect(all('page-problem')).toEqual([]);
     expect(image().width).toBe(800);
+  });
+
+  it('is the image itself for a file that is one, without neighbors', async () => {
+    addPhotos(host);
+    const asked = vi.spyOn(host, 'passagePage');
+    await openPage(signPassage('photos', 1));
+    await pass(100);
+    expect(asked.mock.calls.map(([{ file }, page, width]) => [file, page, width])).toEqual([['sign.jpg', 1, 800]]);
+    expect(image().alt).toBe('The image. A model’s text about it follows.');
+    expect([all('page-next').length, all('page-place').length, all('page-larger').length]).toEqual([0, 0, 1]);
+    expect(the('passage-text').querySelector('mark')?.textContent).toContain('FERRY 7:15');
+    expect(textOf('passage-viewer')).toContain('Described by Qwen3-VL 4B');
+    await press('ArrowRight');
+    expect(asked).toHaveBeenCalledTimes(1);
   });
 
   it('is not asked for where a file has none, or is gone', async () => {

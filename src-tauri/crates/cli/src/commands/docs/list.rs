@@ -5,6 +5,7 @@ use protocol::Error;
 use serde_json::json;
 
 use super::named::collection_named;
+use super::reading::unread_images;
 use crate::output::{self, one_line, plural};
 
 /// Lists all collections.
@@ -59,6 +60,7 @@ fn line(view: &CollectionView) -> String {
     for (count, word) in rest.into_iter().filter(|(count, _)| *count > 0) {
         text += &format!(", {count} {word}");
     }
+    text += &unread_images(view.images);
     match &view.activity {
         CollectionActivity::Paused => text += " (paused)",
         CollectionActivity::Failed { error } => text += &format!("\n  {}", one_line(&error.message, usize::MAX)),
@@ -108,6 +110,7 @@ fn left_out(reason: Option<SkipReason>) -> &'static str {
         Some(SkipReason::TooMany) => "the collection has too many files",
         Some(SkipReason::Changing) => "it changed while it was read",
         Some(SkipReason::Gone) => "it is gone",
+        Some(SkipReason::Image) => "it is an image, which 'ponder docs update --images MODEL' reads",
         None => "for a reason of another version",
     }
 }

@@ -1,5 +1,6 @@
 mod add;
 mod ask;
+mod images;
 mod list;
 mod named;
 mod reading;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use knowledge::Knowledge;
+use protocol::OWN_CHATS;
 use serde_json::json;
 
 use self::add::AddArgs;
@@ -52,8 +54,11 @@ enum Command {
     Update {
         /// Name or folder of the collection (default: all)
         name: Option<String>,
+        /// Read images with this local model
+        #[arg(long, value_name = "MODEL")]
+        images: Option<String>,
     },
-    /// Read all files again
+    /// Read all files again and forget the texts of images
     Rebuild,
     /// Remove a collection from Ponder (its files stay)
     Remove {
@@ -75,10 +80,16 @@ pub async fn run(args: DocsArgs) -> Result<ExitCode> {
         Command::List { name: None } => list::collections(&knowledge, json).await?,
         Command::Search(asked) => search::search(&knowledge, asked, json).await?,
         Command::Ask(asked) => return ask::ask(&knowledge, asked, json).await,
-        Command::Update { name } => {
+        Command::Update { name, images } => {
             let names: Vec<String> = name.into_iter().collect();
-            for collection in collections_named(&knowledge, &names).await? {
-                reading::update(&knowledge, &collection, json).await?;
+            let collections = collections_named(&knowledge, &names).await?;
+            for collection in &collections {
+                reading::update(&knowledge, collection, json).await?;
+            }
+            if let Some(model) = images {
+                for collection in collections.iter().filter(|collection| collection.id != OWN_CHATS) {
+                    images::read(&knowledge, collection, &model, json).await?;
+                }
             }
             reading::embed(&knowledge, json).await?;
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::output::{self, plural};
 
 /// The time between two looks at the progress.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+pub const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Reads what is new in a collection, with its progress, and reports it.
 ///
@@ -105,6 +105,7 @@ async fn report(knowledge: &Knowledge, collection: &Collection, updated: &Update
     for (count, word) in changes.into_iter().filter(|(count, _)| *count > 0) {
         text += &format!(", {count} {word}");
     }
+    text += &unread_images(view.images);
     let value = json!({
         "type": "collection",
         "id": view.id,
@@ -115,12 +116,22 @@ async fn report(knowledge: &Knowledge, collection: &Collection, updated: &Update
         "forgotten": updated.forgotten,
         "failed": view.failed,
         "skipped": view.skipped,
+        "images": view.images,
         "waiting": view.waiting,
     });
     Ok(output::report(json, &value, &text)?)
 }
 
-fn bar(unit: &str, json: bool) -> ProgressBar {
+/// That images were not read, as the end of a line; empty without any.
+pub fn unread_images(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(", {} not read", plural(count, "image")),
+    }
+}
+
+/// The progress on standard error, if that is a terminal and nobody reads JSON.
+pub fn bar(unit: &str, json: bool) -> ProgressBar {
     let style = ProgressStyle::with_template(&format!("{{bar:24}} {{percent:>3}}% {{pos}} of {{len}} {unit}"));
     let bar = match json || !std::io::stderr().is_terminal() {
         true => ProgressBar::hidden(),

@@ -1,5 +1,7 @@
-//! An engine that embeds by words and takes notes of planted lines, and a shelf with every model.
+//! An engine that embeds by words, takes notes of planted lines and describes images as it is told, and a shelf with
+//! every model.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
@@ -10,7 +12,7 @@ use protocol::fake::FakeEngine;
 use protocol::{
     mailbox, AnswerNowFlag, CancelFlag, Capabilities, Content, Done, EmbeddingInput, EmbeddingRequest, Embeddings,
     EndedBy, Engine, EngineEvent, Error as Failure, ErrorCode, FinishReason, FolderSource, JobHandle, Message,
-    ModelSource, Request, Timing, TokenCount,
+    ModelSource, Request, Sender, Timing, TokenCount,
 };
 
 /// Embeds a text by its words: texts with the same words have the same direction, whatever their order.
@@ -22,6 +24,49 @@ pub(super) struct WordEngine {
     /// The models that were asked for embeddings.
     pub models: Mutex<Vec<String>>,
     pub asked: AtomicUsize,
+    /// The responses to images, by the ids of the images. To others there is none, and their jobs stay open.
+    pub images: Mutex<HashMap<String, protocol::Result<String>>>,
+    /// The requests with images.
+    pub shown: Mutex<Vec<Request>>,
+    /// The jobs without a response.
+    pub open: Mutex<Vec<(Sender<EngineEvent>, CancelFlag)>>,
+}
+
+impl WordEngine {
+    /// The job for a request with an image.
+    fn describe(&self, request: Request) -> JobHandle {
+        let (sender, events) = mailbox();
+        let cancel = CancelFlag::default();
+        let shown = request.shown_images().next().map(|(id, _)| id.to_owned());
+        let response = shown.and_then(|id| self.images.lock().unwrap().get(&id).cloned());
+        self.shown.lock().unwrap().push(request);
+        match response {
+            Some(Ok(text)) => say(&sender, text),
+            Some(Err(error)) => sender.send(EngineEvent::Failed(error)),
+            None => self.open.lock().unwrap().push((sender, cancel.clone())),
+        }
+        JobHandle {
+            events,
+            cancel,
+            end_thinking: AnswerNowFlag::default(),
+        }
+    }
+}
+
+/// A response and its end.
+pub(super) fn say(sender: &Sender<EngineEvent>, text: String) {
+    sender.send(EngineEvent::Delta {
+        content: Content::text(text),
+        tokens: Vec::new(),
+        thinking_tokens: None,
+    });
+    sender.send(EngineEvent::Done(Done {
+        finish_reason: FinishReason::Stop,
+        ended_by: EndedBy::TokenLimit,
+        tokens: Vec::new(),
+        usage: None,
+        timing: Timing::default(),
+    }));
 }
 
 const DIMENSIONS: usize = 64;
@@ -53,6 +98,9 @@ fn score(input: &EmbeddingInput) -> Option<Vec<f32>> {
 impl Engine for WordEngine {
     /// Takes as notes the lines that begin with *Entry*, each with the number of its passage; of notes each line once.
     fn generate(&self, request: Request) -> JobHandle {
+        if request.shown_images().next().is_some() {
+            return self.describe(request);
+        }
         let (sender, events) = mailbox();
         let text = request
             .messages
@@ -74,18 +122,7 @@ impl Engine for WordEngine {
             false => notes.into_iter().collect::<Vec<_>>().join("\n"),
         };
         self.asked.fetch_add(1, Ordering::SeqCst);
-        sender.send(EngineEvent::Delta {
-            content: Content::text(said),
-            tokens: Vec::new(),
-            thinking_tokens: None,
-        });
-        sender.send(EngineEvent::Done(Done {
-            finish_reason: FinishReason::Stop,
-            ended_by: EndedBy::TokenLimit,
-            tokens: Vec::new(),
-            usage: None,
-            timing: Timing::default(),
-        }));
+        say(&sender, said);
         JobHandle {
             events,
             cancel: CancelFlag::default(),
@@ -146,6 +183,9 @@ pub(super) struct Shelf(pub Vec<LocalModel>);
 
 impl ModelShelf for Shelf {
     fn resolve(&self, reference: &str) -> protocol::Result<ModelSource> {
+        if let Some(remote) = ModelSource::remote(reference) {
+            return Ok(remote);
+        }
         match reference.is_empty() {
             true => Err(Failure::new(ErrorCode::ModelNotFound, "there is no model")),
             false => Ok(FolderSource {

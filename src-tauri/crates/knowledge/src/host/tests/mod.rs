@@ -2,6 +2,7 @@ mod engine;
 mod honesty;
 #[cfg(unix)]
 mod hostile;
+mod images;
 mod own_chats;
 mod pages;
 mod programs;
@@ -39,7 +40,7 @@ impl World {
         }
     }
 
-    fn write(&self, name: &str, text: &str) {
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let path = self.folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
