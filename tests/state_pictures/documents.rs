@@ -27,6 +27,9 @@ const RULES: [&[&str]; 2] = [
     ],
 ];
 
+/// An image, which no model has read.
+const CHART: &[u8] = include_bytes!("../../icons/128x128.png");
+
 /// An answer whose second citation is wrong, and whose last one has no passage.
 const ANSWER: &str = "The tide turns at noon, and high water is at **12:40** [1]. \
     The last ferry leaves at 18:55 [1]. There is a market on Mondays [99].";
@@ -42,6 +45,7 @@ pub fn fill(home: &Path) {
         fs::write(folder.join("tides.md"), TIDES).expect("written");
         fs::write(folder.join("rules.pdf"), pdf(&RULES)).expect("written");
         fs::write(folder.join("empty.txt"), "").expect("written");
+        fs::write(folder.join("chart.png"), CHART).expect("written");
         fs::write(folder.join(".hidden.md"), "Hidden.").expect("written");
         fs::write(folder.join("broken.pdf"), "%PDF-1.7 and nothing else").expect("written");
         for number in 1..=40 {
@@ -90,7 +94,8 @@ fn project(stage: &Stage) {
         open_project(stage);
         stage.press_for("open-project", "project-documents");
         stage.window.wait_until("the folder is missed", || {
-            stage.window.newest("collection-state").contains("Backup")
+            let missed = "return document.querySelector('[data-testid=collection-state][role=alert]') !== null";
+            in_page(&stage.window, missed, json!([])) == json!(true)
         });
         show(stage, "project-documents");
         stage.image_all("project-documents");
