@@ -114,7 +114,7 @@ async fn a_full_disk_keeps_what_was_read_and_goes_on_after_room_was_made() {
     for number in 0..300 {
         world.write(
             &format!("{number}.txt"),
-            &format!("Log {number}. {}", "The wind rose. ".repeat(400)),
+            format!("Log {number}. {}", "The wind rose. ".repeat(400)),
         );
     }
     let source = Source::Folder(world.folder.path().into());

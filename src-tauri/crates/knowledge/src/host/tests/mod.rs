@@ -144,7 +144,7 @@ async fn what_fits_is_given_whole_and_once() {
 async fn of_much_the_best_is_given_and_the_extent_is_exact() {
     let world = World::new();
     for file in 0..6 {
-        world.write(&format!("{file}.txt"), &paragraphs(&format!("pier{file}"), 8));
+        world.write(&format!("{file}.txt"), paragraphs(&format!("pier{file}"), 8));
     }
     let id = world.added().await;
     let view = world.knowledge.view().await.unwrap();
@@ -177,7 +177,7 @@ async fn of_much_the_best_is_given_and_the_extent_is_exact() {
 #[tokio::test]
 async fn meaning_is_searched_once_there_are_embeddings() {
     let world = World::new();
-    world.write("a.txt", &paragraphs("pier", 9));
+    world.write("a.txt", paragraphs("pier", 9));
     world.write("b.txt", "Boats that leave: the ferry, at seven.");
     let id = world.added().await;
     assert!(!world.knowledge.search(&[&id], "ferry", 3).await.unwrap().by_meaning);
@@ -270,7 +270,7 @@ async fn the_earlier_model_is_searched_until_another_one_has_as_many_vectors() {
 #[tokio::test]
 async fn a_passage_that_is_longer_than_the_context_is_embedded_as_far_as_it_fits() {
     let world = World::new();
-    world.write("a.txt", &"lighthouse ".repeat(200));
+    world.write("a.txt", "lighthouse ".repeat(200));
     world.added().await;
     world.knowledge.choose_model(Some("words".into()));
     let passages = world.knowledge.view().await.unwrap().collections[0].passages;
@@ -391,7 +391,7 @@ async fn reading_everything_finds_every_entry_whatever_the_size() {
         for file in 0..files {
             let filler = "Boats rise and fall with the tide. ".repeat(20);
             let entry = |number| format!("Entry {file}-{number} of the log.\n\n{filler}\n\n");
-            world.write(&format!("{file}.txt"), &(0..entries).map(entry).collect::<String>());
+            world.write(&format!("{file}.txt"), (0..entries).map(entry).collect::<String>());
         }
         let id = world.added().await;
         let request = ReadingRequest {

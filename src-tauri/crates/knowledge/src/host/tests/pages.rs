@@ -35,7 +35,7 @@ async fn a_page_of_a_cited_pdf_is_drawn_with_the_passage_on_it() {
     let line = |words: &str| format!("BT /F1 12 Tf 20 350 Td ({words}) Tj ET");
     world.write(
         "a.pdf",
-        &pdf(&[&line("The ferry leaves at seven."), &line("The bakery is closed.")]),
+        pdf(&[&line("The ferry leaves at seven."), &line("The bakery is closed.")]),
     );
     world.write("b.txt", "The lighthouse is green.");
     let id = world.added().await;
