@@ -2,8 +2,8 @@
 //! notes until they fit.
 
 use protocol::{
-    CallProgress, CancelOnDrop, Content, Coverage, EngineEvent, Error as Failure, ErrorCode, Message, Priority,
-    QuotedPassage, ReadDocuments, ReadingCost, ReadingRequest, Request, Role, TellProgress, Thinking,
+    CallProgress, Content, Coverage, Message, Priority, QuotedPassage, ReadDocuments, ReadingCost, ReadingRequest,
+    Request, Role, TellProgress, Thinking,
 };
 
 use super::finding::quoted;
@@ -204,21 +204,7 @@ impl Knowledge {
         request.priority = Priority::Background;
         request.thinking = Some(Thinking::Off);
         request.max_tokens = Some(LONGEST_NOTES);
-        let mut job = self.shared.engine.generate(request);
-        let _cancel = CancelOnDrop(job.cancel.clone());
-        let mut said = String::new();
-        while let Some(event) = job.events.recv().await {
-            match event {
-                EngineEvent::Delta {
-                    content: Content::Text { text },
-                    ..
-                } => said.push_str(&text),
-                EngineEvent::Done(_) => return Ok(said),
-                EngineEvent::Failed(error) => return Err(error),
-                _ => {}
-            }
-        }
-        Err(Failure::new(ErrorCode::Engine, "the model ended without a response"))
+        self.response(request).await
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use api::{ImageReading, ModelShelf};
 use protocol::{
-    CancelOnDrop, Content, EngineEvent, Error as Failure, ErrorCode, FolderSource, ImageBytes, Message, NoticeCode,
-    Priority, Request, Role, Sampling, Thinking,
+    Content, Error as Failure, ErrorCode, FolderSource, ImageBytes, Message, Priority, Request, Role, Sampling,
+    Thinking,
 };
 use tokio::sync::watch;
 
@@ -279,25 +279,7 @@ impl Knowledge {
         request.sampling = Sampling::greedy();
         request.thinking = Some(Thinking::Off);
         request.max_tokens = Some(LONGEST);
-        let mut job = self.shared.engine.generate(request);
-        let _cancel = CancelOnDrop(job.cancel.clone());
-        let mut said = String::new();
-        while let Some(event) = job.events.recv().await {
-            match event {
-                EngineEvent::Delta {
-                    content: Content::Text { text },
-                    ..
-                } => said.push_str(&text),
-                // A response would be about an image that the model never saw.
-                EngineEvent::Notice(notice) if notice.code == NoticeCode::ImageLeftOut => {
-                    return Err(Failure::new(ErrorCode::ImageNotSeen, notice.message));
-                }
-                EngineEvent::Done(_) => return written(&said),
-                EngineEvent::Failed(error) => return Err(error),
-                _ => {}
-            }
-        }
-        Err(Failure::new(ErrorCode::Engine, "the model ended without a response"))
+        written(&self.response(request).await?)
     }
 }
 

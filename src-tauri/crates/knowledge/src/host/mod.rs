@@ -14,6 +14,7 @@ mod part_notes;
 mod prefixes;
 mod programs;
 mod reranking;
+mod response;
 mod size;
 #[cfg(test)]
 mod tests;
