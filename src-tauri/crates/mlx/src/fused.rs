@@ -8,6 +8,7 @@ use mlx_rs::Dtype;
 use crate::error::Result;
 use crate::ops::Mask;
 use crate::quantized::QuantizedTensor;
+use crate::recording::{CachedAttention, RecordedStep};
 use crate::tensor::Tensor;
 
 /// A norm by its factors `[width]` and epsilon.
@@ -272,6 +273,29 @@ pub trait FusedKernels {
     fn to_kv_dtype(&self, x: &Tensor) -> Result<Option<Tensor>> {
         Ok(None)
     }
+
+    /// Records the step of so many sequences that `describe` describes: it gets their tokens `[sequences]` and returns
+    /// their logits. `None` if it has operations that cannot be recorded.
+    fn record(
+        &self,
+        sequences: usize,
+        describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
+    ) -> Result<Option<Box<dyn RecordedStep>>> {
+        Ok(None)
+    }
+
+    /// The positions `[sequences]` of the tokens of a step that is being recorded; numbers would be recorded with it.
+    fn recorded_positions(&self) -> Option<Tensor> {
+        None
+    }
+
+    /// Attention by caches, `[sequences, heads · width]`, if a step is being recorded.
+    fn attend_cached(&self, attention: CachedAttention<'_>) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// Waits for recorded steps, which MLX does not know of.
+    fn wait_for_recorded(&self) {}
 
     /// Makes one operation of those that follow each other and lead to these tensors, before they are computed.
     fn join(&self, tensors: &[&Tensor]) -> Result<()> {

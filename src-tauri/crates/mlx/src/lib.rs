@@ -15,6 +15,7 @@ pub mod memory;
 pub mod ops;
 pub mod parameters;
 pub mod quantized;
+pub mod recording;
 pub mod tensor;
 
 pub use error::{Error, Result};

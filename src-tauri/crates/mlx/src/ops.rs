@@ -9,6 +9,7 @@ use mlx_sys::{mlx_array, mlx_optional_dtype, mlx_optional_float, mlx_optional_in
 
 use crate::device::stream;
 use crate::error::Result;
+use crate::recording::{self, Elementwise, Origin};
 use crate::tensor::{Handles, Tensor};
 
 /// Calls one function of MLX that writes an array and takes the stream last.
@@ -41,27 +42,48 @@ macro_rules! methods {
     };
 }
 
-methods! {
+/// Methods of single numbers, which a recording repeats: `name => (how it does) function (tensors)`.
+macro_rules! elementwise_methods {
+    ($($(#[$doc:meta])* $name:ident => $operation:ident $function:ident ($($tensor:ident)?);)*) => {
+        impl Tensor {
+            $($(#[$doc])*
+            pub fn $name(&self, $($tensor: &Tensor)?) -> Result<Tensor> {
+                let recorded = recording::elementwise(Elementwise::$operation, self, elementwise_methods!(@second self $($tensor)?))?;
+                match recorded {
+                    Some(recorded) => Ok(recorded),
+                    None => op!($function, self.raw(), $($tensor.raw())?),
+                }
+            })*
+        }
+    };
+    (@second $first:ident $second:ident) => { $second };
+    (@second $first:ident) => { $first };
+}
+
+elementwise_methods! {
     /// Sum of two tensors.
-    add => mlx_add (other) ();
+    add => Add mlx_add (other);
     /// Difference of two tensors.
-    sub => mlx_subtract (other) ();
+    sub => Subtract mlx_subtract (other);
     /// Product, element by element.
-    mul => mlx_multiply (other) ();
+    mul => Multiply mlx_multiply (other);
     /// Quotient, element by element.
-    div => mlx_divide (other) ();
+    div => Divide mlx_divide (other);
+    /// The square of every element.
+    square => Square mlx_square ();
+    /// The logistic function.
+    sigmoid => Sigmoid mlx_sigmoid ();
+    /// The hyperbolic tangent.
+    tanh => Tanh mlx_tanh ();
+}
+
+methods! {
     /// Matrix product over the last two axes.
     matmul => mlx_matmul (other) ();
-    /// The square of every element.
-    square => mlx_square () ();
     /// One over the square root of every element.
     rsqrt => mlx_rsqrt () ();
     /// e to every element.
     exp => mlx_exp () ();
-    /// The logistic function.
-    sigmoid => mlx_sigmoid () ();
-    /// The hyperbolic tangent.
-    tanh => mlx_tanh () ();
     /// The error function.
     erf => mlx_erf () ();
     /// Its inverse.
@@ -110,8 +132,6 @@ methods! {
     logsumexp => mlx_logsumexp_axis () (axis: i32, keep: bool);
     /// Softmax over an axis; `precise` sums in 32 bit.
     softmax => mlx_softmax_axis () (axis: i32, precise: bool);
-    /// Exchanges two axes; a view.
-    swapaxes => mlx_swapaxes () (first: i32, second: i32);
     /// Convolves `[batch, positions, channels]` with `[outputs, kernel, channels per group]`.
     conv1d => mlx_conv1d (weight) (stride: i32, padding: i32, dilation: i32, groups: i32);
 }
@@ -134,6 +154,9 @@ impl Tensor {
 
     /// The same elements as another type.
     pub fn astype(&self, dtype: Dtype) -> Result<Tensor> {
+        if recording::is_on() && dtype == self.dtype() {
+            return Ok(self.clone());
+        }
         op!(mlx_astype, self.raw(), dtype.into())
     }
 
@@ -149,12 +172,29 @@ impl Tensor {
 
     /// The same elements in another shape; one axis may be -1.
     pub fn reshape(&self, shape: &[i32]) -> Result<Tensor> {
-        op!(mlx_reshape, self.raw(), shape.as_ptr(), shape.len())
+        let made = op!(mlx_reshape, self.raw(), shape.as_ptr(), shape.len())?;
+        Ok(match self.origin() {
+            Origin::Launch(launched) => match launched.reshaped(self.shape(), made.shape()) {
+                Some(launched) => made.from_launch(launched),
+                None => made,
+            },
+            Origin::Memory | Origin::Described => made,
+        })
     }
 
     /// The same elements again and again along axes of length 1; a view.
     pub fn broadcast(&self, shape: &[i32]) -> Result<Tensor> {
         op!(mlx_broadcast_to, self.raw(), shape.as_ptr(), shape.len())
+    }
+
+    /// Exchanges two axes; a view.
+    pub fn swapaxes(&self, first: i32, second: i32) -> Result<Tensor> {
+        let made = op!(mlx_swapaxes, self.raw(), first, second)?;
+        Ok(match self.origin() {
+            // Of weights, which do not change from step to step.
+            Origin::Memory => made.from_memory(),
+            Origin::Launch(_) | Origin::Described => made,
+        })
     }
 
     /// The axes in another order; a view.
@@ -196,7 +236,7 @@ impl Tensor {
         let axes = self.shape().len();
         to[..axes].copy_from_slice(self.shape());
         (from[axis], to[axis]) = (start, stop);
-        op!(
+        let made = op!(
             mlx_slice,
             self.raw(),
             from.as_ptr(),
@@ -205,7 +245,11 @@ impl Tensor {
             axes,
             ONES.as_ptr(),
             axes
-        )
+        )?;
+        Ok(match self.origin() {
+            Origin::Launch(launched) => made.from_launch(launched.sliced(axis, start)),
+            Origin::Memory | Origin::Described => made,
+        })
     }
 
     /// This tensor with `update` written from `start` on along one axis. Done in place if this is the only handle.

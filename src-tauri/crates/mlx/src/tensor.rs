@@ -13,10 +13,12 @@ use mlx_sys::mlx_array;
 
 use crate::device::check;
 use crate::error::{Error, Result};
+use crate::recording::{self, Launched, Origin};
 
 thread_local! {
     static LIVING: Cell<i64> = const { Cell::new(0) };
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
+    static NEXT_ID: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The number of handles that this thread has created and not dropped.
@@ -34,15 +36,29 @@ pub fn operations() -> u64 {
 /// An array of this thread. Cloning copies the handle, not the data.
 pub struct Tensor {
     array: Array,
+    /// The same for clones, and for no other tensor of this thread.
+    id: u64,
+    origin: Origin,
     thread_bound: PhantomData<*const ()>,
 }
 
 impl Tensor {
     /// Takes an array that was created on this thread.
     fn new(array: Array) -> Self {
+        let origin = match recording::is_on() {
+            true => Origin::Described,
+            false => Origin::Memory,
+        };
+        let id = NEXT_ID.replace(NEXT_ID.get() + 1);
+        Self::with_origin(array, id, origin)
+    }
+
+    fn with_origin(array: Array, id: u64, origin: Origin) -> Self {
         LIVING.set(LIVING.get() + 1);
         Self {
             array,
+            id,
+            origin,
             thread_bound: PhantomData,
         }
     }
@@ -91,6 +107,36 @@ impl Tensor {
     /// The handle, for calls into MLX.
     pub fn raw(&self) -> mlx_array {
         self.array.as_ptr()
+    }
+
+    /// A number that clones share and no other tensor of this thread has.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Where its numbers come from.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The same, whose numbers no recorded launch changes.
+    pub fn from_memory(mut self) -> Self {
+        self.origin = Origin::Memory;
+        self
+    }
+
+    /// The same shape and type, with numbers that a recorded launch writes.
+    pub fn from_launch(mut self, launched: Launched) -> Self {
+        self.origin = Origin::Launch(launched);
+        self
+    }
+
+    /// The elements from one place of each axis to the next.
+    pub fn strides(&self) -> Vec<i64> {
+        match self.origin {
+            Origin::Launch(launched) => launched.strides[..self.shape().len()].to_vec(),
+            Origin::Memory | Origin::Described => self.array.strides().iter().map(|step| *step as i64).collect(),
+        }
     }
 
     /// Its shape.
@@ -153,7 +199,7 @@ impl Tensor {
 
 impl Clone for Tensor {
     fn clone(&self) -> Self {
-        Self::new(self.array.clone())
+        Self::with_origin(self.array.clone(), self.id, self.origin)
     }
 }
 
