@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::nvrtc;
 
 /// The function of a module that is launched.
-const FUNCTION: &str = "ponder_kernel";
+pub const FUNCTION: &str = "ponder_kernel";
 
 /// How a program is entered.
 #[derive(Clone, Copy)]
@@ -155,6 +155,18 @@ impl Module {
         if module.exists() {
             return Ok(());
         }
+        let bytes = self.binary()?;
+        // MLX reads which function is meant once it has found the binary, so that comes last.
+        let names = format!("mlx::core::cu::custom_kernel_{}\t{FUNCTION}\n", self.name);
+        write(&module.with_extension("txt"), names.as_bytes())?;
+        write(&module, &bytes)
+    }
+
+    /// Its machine code, compiled if this computer does not have it yet.
+    ///
+    /// # Errors
+    /// If it cannot be compiled, kept or read.
+    pub fn binary(&self) -> Result<Vec<u8>> {
         let binary = self.file("cubin")?;
         if !binary.exists() {
             let start = Instant::now();
@@ -163,11 +175,15 @@ impl Module {
             let milliseconds = start.elapsed().as_millis() as u64;
             tracing::info!(kernel = self.name, milliseconds, "compiled");
         }
-        let bytes = fs::read(&binary).map_err(|error| cannot_keep(&binary, &error))?;
-        // MLX reads which function is meant once it has found the binary, so that comes last.
-        let names = format!("mlx::core::cu::custom_kernel_{}\t{FUNCTION}\n", self.name);
-        write(&module.with_extension("txt"), names.as_bytes())?;
-        write(&module, &bytes)
+        fs::read(&binary).map_err(|error| cannot_keep(&binary, &error))
+    }
+
+    /// For each input, whether its shape and its strides are passed after its address.
+    pub fn passed(&self) -> impl Iterator<Item = (bool, bool)> + '_ {
+        self.entry.inputs.iter().map(|input| {
+            let passes = |wanted: &str| self.entry.passed(input).any(|(kind, _)| kind == wanted);
+            (passes("Shape"), passes("Strides"))
+        })
     }
 
     /// Removes what was compiled, so that the next process compiles it again.

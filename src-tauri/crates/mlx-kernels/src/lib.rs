@@ -4,17 +4,23 @@
 //!
 //! Compiled programs are [kept](compiler) from process to process.
 
+mod addresses;
 mod attend;
+mod cached_attention;
 mod compare;
 mod compiler;
+mod elementwise;
+mod ends;
 mod experts;
 mod gate;
+mod graph;
 mod heads;
 mod kernel;
 mod linear;
 mod norm_linear;
 mod nvrtc;
 mod program;
+mod record;
 mod residual;
 mod route;
 
@@ -22,6 +28,7 @@ use std::sync::OnceLock;
 
 use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, ResidualInput, Rows, Split};
 use mlx::ops::Mask;
+use mlx::recording::{CachedAttention, RecordedStep};
 use mlx::tensor::Tensor;
 use mlx::{device, Result};
 
@@ -31,11 +38,15 @@ use crate::experts::Stack;
 /// turned off by `PONDER_KERNELS=0`.
 pub fn kernels() -> &'static dyn FusedKernels {
     static WANTED: OnceLock<bool> = OnceLock::new();
-    let wanted = || std::env::var_os("PONDER_KERNELS").is_none_or(|wanted| wanted != "0");
-    match device::on_cuda() && *WANTED.get_or_init(wanted) {
+    match device::on_cuda() && *WANTED.get_or_init(|| is_wanted("PONDER_KERNELS")) {
         true => &CudaKernels,
         false => &NoKernels,
     }
+}
+
+/// True unless this variable of the environment is 0.
+fn is_wanted(variable: &str) -> bool {
+    std::env::var_os(variable).is_none_or(|wanted| wanted != "0")
 }
 
 struct CudaKernels;
@@ -108,6 +119,13 @@ impl FusedKernels for CudaKernels {
         residual::add_norm(row)
     }
 
+    fn rms_norm(&self, x: &Tensor, factors: Option<&Tensor>, eps: f32) -> Result<Option<Tensor>> {
+        match factors {
+            Some(factors) => residual::rms_norm(x, factors, eps),
+            None => Ok(None),
+        }
+    }
+
     fn gate(&self, activation: GateActivation, gate: &Tensor, up: Option<&Tensor>) -> Result<Option<Tensor>> {
         gate::gate(activation, gate, up)
     }
@@ -120,10 +138,38 @@ impl FusedKernels for CudaKernels {
         periods: &Tensor,
         positions: &Tensor,
     ) -> Result<Option<Split>> {
-        match positions.size() {
-            1 => heads::heads(shape, all, factors, periods, positions),
-            _ => Ok(None),
+        heads::heads(shape, all, factors, periods, positions)
+    }
+
+    fn embedding(&self, table: Rows<'_>, ids: &Tensor) -> Result<Option<Tensor>> {
+        ends::embedding(table, ids)
+    }
+
+    fn record(
+        &self,
+        sequences: usize,
+        describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
+    ) -> Result<Option<Box<dyn RecordedStep>>> {
+        static WANTED: OnceLock<bool> = OnceLock::new();
+        match *WANTED.get_or_init(|| is_wanted("PONDER_GRAPHS")) {
+            true => record::record(sequences, describe),
+            false => Ok(None),
         }
+    }
+
+    fn recorded_positions(&self) -> Option<Tensor> {
+        record::positions()
+    }
+
+    fn attend_cached(&self, attention: CachedAttention<'_>) -> Result<Option<Tensor>> {
+        match mlx::recording::is_on() {
+            true => record::attend(attention),
+            false => Ok(None),
+        }
+    }
+
+    fn wait_for_recorded(&self) {
+        graph::wait();
     }
 
     fn are_available(&self) -> bool {
@@ -135,6 +181,7 @@ impl FusedKernels for CudaKernels {
     }
 
     fn clear(&self) {
+        graph::clear();
         kernel::clear();
     }
 }

@@ -26,6 +26,10 @@ pub enum Program {
     Experts,
     /// The choice of experts.
     Route,
+    /// The address of an array.
+    Address,
+    /// The first and the last launch of a recorded step.
+    Ends,
 }
 
 impl Program {
@@ -72,6 +76,12 @@ impl Program {
                 &["places", "shares"],
                 c"ponder_route(p_shape, scores, scores_shape, scores_strides, places, shares);",
             ),
+            Self::Address => (&["p", "a"], &["address"], c"ponder_address(a, address);"),
+            Self::Ends => (
+                &["p", "a", "b", "c", "d"],
+                &["out"],
+                c"ponder_ends(p_shape, a, b, c, d, out);",
+            ),
         }
     }
 
@@ -86,30 +96,46 @@ impl Program {
             Self::NormLinear => &[LINEAR, include_str!("cuda/norm_linear.cuh")],
             Self::Experts => &[LINEAR, include_str!("cuda/experts.cuh")],
             Self::Route => &[include_str!("cuda/route.cuh")],
+            Self::Address => &[include_str!("cuda/address.cuh")],
+            Self::Ends => &[include_str!("cuda/ends.cuh")],
         }
     }
 
     /// The module that is compiled for activations of this type.
     pub fn module(self, dtype: Dtype) -> Result<Module> {
-        let element = match dtype {
-            Dtype::Bfloat16 => "BFloat16",
-            Dtype::Float16 => "Float16",
-            Dtype::Float32 => "float",
-            other => return Err(Error::Unsupported(format!("a kernel for {other:?}"))),
-        };
-        let functions = format!(
-            "{}#define T {element}\n{}{}",
-            include_str!("cuda/types.cuh"),
-            include_str!("cuda/common.cuh"),
-            self.functions().concat()
-        );
         let (inputs, outputs, call) = self.call();
         let call = call.to_str().map_err(|error| Error::Failed(error.to_string()))?;
         let entry = Entry { inputs, outputs, call };
-        Ok(Module::new(
-            &format!("{self:?}_{element}").to_lowercase(),
+        module(
+            &format!("{self:?}").to_lowercase(),
+            dtype,
             entry,
-            functions,
-        ))
+            &self.functions().concat(),
+        )
     }
+}
+
+/// The name of a type of activations in the sources; `None` if there are no kernels for it.
+pub fn element(dtype: Dtype) -> Option<&'static str> {
+    match dtype {
+        Dtype::Bfloat16 => Some("BFloat16"),
+        Dtype::Float16 => Some("Float16"),
+        Dtype::Float32 => Some("float"),
+        _ => None,
+    }
+}
+
+/// The module of these functions for activations of a type.
+pub fn module(name: &str, dtype: Dtype, entry: Entry, functions: &str) -> Result<Module> {
+    let element = element(dtype).ok_or_else(|| Error::Unsupported(format!("a kernel for {dtype:?}")))?;
+    let functions = format!(
+        "{}#define T {element}\n{}{functions}",
+        include_str!("cuda/types.cuh"),
+        include_str!("cuda/common.cuh"),
+    );
+    Ok(Module::new(
+        &format!("{name}_{element}").to_lowercase(),
+        entry,
+        functions,
+    ))
 }

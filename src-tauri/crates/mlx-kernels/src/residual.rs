@@ -2,10 +2,11 @@
 //! norm of what reads it next.
 
 use mlx::fused::ResidualInput;
+use mlx::recording;
 use mlx::tensor::Tensor;
-use mlx::Result;
+use mlx::{Dtype, Result};
 
-use crate::compare::{added, common_eps, difference, NoiseRows};
+use crate::compare::{added, common_eps, difference, noise, NoiseRows};
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
 
@@ -26,6 +27,32 @@ pub fn add_norm(row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>
     };
     let kernel = find(key, |kernel| compare(kernel, row));
     kernel.map(|kernel| launch(&kernel, row)).transpose()
+}
+
+/// `x / sqrt(mean(x²) + eps)` over the last axis, times factors `[width]` or `[heads, width]`, of a step that is being
+/// recorded; for others MLX's own kernel is as good. `None` if no kernel can be used.
+pub fn rms_norm(x: &Tensor, factors: &Tensor, eps: f32) -> Result<Option<Tensor>> {
+    let (width, dtype) = (x.dim(-1), x.dtype());
+    let heads = if factors.shape().len() == 2 { factors.dim(0) } else { 1 };
+    if !recording::is_on() || factors.dtype() != dtype || (heads > 1 && x.dim(-2) != heads) {
+        return Ok(None);
+    }
+    let key = Key::new(Program::One, dtype, [4, width, heads, eps.to_bits() as i32]);
+    let kernel = find(key, |kernel| compare_norm(kernel, [heads, width], dtype, eps));
+    kernel.map(|kernel| launch_norm(&kernel, x, factors)).transpose()
+}
+
+fn launch_norm(kernel: &Kernel, x: &Tensor, factors: &Tensor) -> Result<Tensor> {
+    let rows = x.size() as i32 / x.dim(-1);
+    let output = (x.shape(), x.dtype());
+    let [normed] = kernel.launch([x, factors, x, x], [output], (rows, 1), 256)?;
+    Ok(normed)
+}
+
+fn compare_norm(kernel: &Kernel, [heads, width]: [i32; 2], dtype: Dtype, eps: f32) -> Result<f32> {
+    let (x, factors) = (noise(&[3, heads, width], dtype, 5)?, noise(&[heads, width], dtype, 6)?);
+    let wanted = x.fast_rms_norm(None, eps)?.mul(&factors)?;
+    difference(&launch_norm(kernel, &x, &factors)?, &wanted)
 }
 
 fn launch(kernel: &Kernel, row: ResidualInput<'_>) -> Result<(Tensor, Option<Tensor>)> {

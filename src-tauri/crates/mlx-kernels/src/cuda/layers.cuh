@@ -41,11 +41,25 @@ __device__ __forceinline__ void ponder_residual(
   }
 }
 
+// One block a row: x / sqrt(mean(x²) + eps) times the factors of its head, of which there may be one.
+__device__ __forceinline__ void ponder_norm(const T* x, const T* factors, T* out, int width, int heads, float eps) {
+  __shared__ float places[32];
+  const T* row = x + (long)blockIdx.x * width;
+  const T* own = factors + (long)(blockIdx.x % heads) * width;
+  float squares = 0;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) squares += ponder_float(row[i]) * ponder_float(row[i]);
+  const float scale = rsqrtf(ponder_block_sum(squares, places) / width + eps);
+  for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    out[(long)blockIdx.x * width + i] = static_cast<T>(ponder_float(row[i]) * scale * ponder_float(own[i]));
+  }
+}
+
 // One block a head of a position, one thread a pair of elements. Norms the first `normed` heads, turns queries and
-// keys, and lays queries, keys and values out as [heads, length, width].
+// keys, and lays queries, keys and values out as [heads, length, width]; with `each`, a position is that of a sequence of
+// its own, and they lie as [length, heads, width].
 __device__ __forceinline__ void ponder_heads(
     const T* all, const T* factors, const float* periods, const int* offset, T* queries, T* keys, T* values,
-    int heads, int key_heads, int width, int normed, int rotated, bool neighbours, float eps) {
+    int heads, int key_heads, int width, int normed, int rotated, bool neighbours, float eps, bool each) {
   __shared__ float places[32];
   const int head = blockIdx.x, position = blockIdx.y, length = gridDim.y, pair = threadIdx.x;
   const bool turns = pair < rotated / 2;
@@ -59,7 +73,7 @@ __device__ __forceinline__ void ponder_heads(
     b = ponder_round(ponder_round(b * scale) * ponder_float(factors[head * width + other]));
   }
   if (head < heads + key_heads && turns) {
-    const float angle = static_cast<float>(offset[0] + position) / periods[pair];
+    const float angle = static_cast<float>(each ? offset[position] : offset[0] + position) / periods[pair];
     float sine, cosine;
     sincosf(angle, &sine, &cosine);
     const float kept = a;
@@ -68,7 +82,8 @@ __device__ __forceinline__ void ponder_heads(
   }
   const int row = head < heads ? head : (head - heads) % key_heads;
   T* out = head < heads ? queries : (head < heads + key_heads ? keys : values);
-  out += ((long)row * length + position) * width;
+  const int rows = head < heads ? heads : key_heads;
+  out += (each ? (long)position * rows + row : (long)row * length + position) * width;
   out[one] = static_cast<T>(a);
   out[other] = static_cast<T>(b);
 }
@@ -88,5 +103,5 @@ __device__ __forceinline__ void ponder_three(
   const auto number = [&](int place) { return ponder_number(p_shape, place); };
   ponder_heads(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), reinterpret_cast<const float*>(c),
       reinterpret_cast<const int*>(d), reinterpret_cast<T*>(queries), reinterpret_cast<T*>(keys), reinterpret_cast<T*>(values), number(0),
-      number(1), number(2), number(3), number(4), number(5), __int_as_float(number(6)));
+      number(1), number(2), number(3), number(4), number(5), __int_as_float(number(6)), number(7));
 }

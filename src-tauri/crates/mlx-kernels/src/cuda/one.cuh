@@ -41,7 +41,8 @@ __device__ __forceinline__ void ponder_one(
       break;
     case 3:
       ponder_heads(a_, b_, reinterpret_cast<const float*>(c), reinterpret_cast<const int*>(d), out_, out_, out_, number(1), 1, number(2),
-          number(3), number(4), number(5), __int_as_float(number(6)));
+          number(3), number(4), number(5), __int_as_float(number(6)), number(7));
       break;
+    case 4: ponder_norm(a_, b_, out_, number(1), number(2), __int_as_float(number(3))); break;
   }
 }

@@ -1,0 +1,368 @@
+//! A recorded step on the card: its launches as one CUDA graph, with the memory that they write.
+//!
+//! Reason for unsafe code: kernels are launched with addresses that only their arguments know the meaning of. All
+//! memory of a graph lives as long as it does, constants are held, and caches are bound by whoever owns them.
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{
+    result, CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaSlice, CudaStream, DevicePtr, DriverError,
+    PinnedHostSlice,
+};
+use cudarc::nvrtc::Ptx;
+use mlx::recording::{CachePlace, NextToken, Origin, RecordedStep};
+use mlx::tensor::{eval, Tensor};
+use mlx::{Error, Result};
+
+use crate::addresses::addresses;
+use crate::compiler::{Module, FUNCTION};
+use crate::record::{Argument, Buffer, CacheShape, Launch, Recorder, OFFSETS, PLACES, PLACE_BYTES, POSITIONS, TOKENS};
+
+/// Steps whose tokens are kept: one that is computed while the one before it is read.
+const KEPT: usize = 2;
+/// Addresses of buffers are multiples of this.
+const ALIGNMENT: usize = 256;
+
+/// The card as this thread uses it.
+struct Card {
+    context: Arc<CudaContext>,
+    /// All recorded steps of a thread follow each other.
+    stream: Arc<CudaStream>,
+    functions: RefCell<HashMap<String, CudaFunction>>,
+    /// True if there may be steps that are not finished.
+    busy: Cell<bool>,
+}
+
+thread_local! {
+    static CARD: RefCell<Option<Rc<Card>>> = const { RefCell::new(None) };
+}
+
+fn card() -> Result<Rc<Card>> {
+    if let Some(card) = CARD.with_borrow(Clone::clone) {
+        return Ok(card);
+    }
+    let context = CudaContext::new(0).map_err(failed)?;
+    // SAFETY: there is one stream, so nothing has to wait for another.
+    unsafe { context.disable_event_tracking() };
+    let stream = context.new_stream().map_err(failed)?;
+    let card = Rc::new(Card {
+        context,
+        stream,
+        functions: RefCell::default(),
+        busy: Cell::new(false),
+    });
+    CARD.set(Some(card.clone()));
+    Ok(card)
+}
+
+/// Waits for the recorded steps of this thread.
+pub fn wait() {
+    let Some(card) = CARD.with_borrow(Clone::clone) else {
+        return;
+    };
+    if card.busy.replace(false) {
+        if let Err(error) = card.stream.synchronize() {
+            tracing::warn!(%error, "recorded steps cannot be waited for");
+        }
+    }
+}
+
+/// Forgets the card of this thread.
+pub fn clear() {
+    wait();
+    CARD.take();
+}
+
+fn failed(error: DriverError) -> Error {
+    Error::Failed(format!("CUDA failed: {error}"))
+}
+
+impl Card {
+    fn function(&self, module: &Module) -> Result<CudaFunction> {
+        if let Some(known) = self.functions.borrow().get(module.name()) {
+            return Ok(known.clone());
+        }
+        let binary = Ptx::from_binary(module.binary()?);
+        let loaded = self.context.load_module(binary).map_err(failed)?;
+        let function = loaded.load_function(FUNCTION).map_err(failed)?;
+        self.functions
+            .borrow_mut()
+            .insert(module.name().to_owned(), function.clone());
+        Ok(function)
+    }
+}
+
+/// A recorded step.
+pub struct Graph {
+    card: Rc<Card>,
+    sequences: usize,
+    caches: Vec<CacheShape>,
+    graph: CudaGraph,
+    /// Where the buffers that every step has begin.
+    fixed: [u64; 4],
+    /// The tokens of the last steps, and when they are there.
+    tokens: Vec<(PinnedHostSlice<u32>, CudaEvent)>,
+    /// How many steps were begun.
+    steps: u64,
+    logits: Tensor,
+    /// The tensors whose places are known to the card.
+    bound: Vec<u64>,
+    _memory: CudaSlice<u8>,
+    _constants: Vec<Tensor>,
+}
+
+impl Graph {
+    /// The graph of what was recorded; the last launch but one writes `logits`.
+    pub fn new(mut recorder: Recorder, logits: &Tensor) -> Result<Self> {
+        let card = card()?;
+        let Origin::Launch(last) = logits.origin() else {
+            return Err(Error::Unsupported("logits that no recorded launch writes".into()));
+        };
+        let logits = Tensor::zeros(logits.shape(), logits.dtype())?;
+        eval([&logits])?;
+        recorder.buffers[PLACES].bytes = recorder.caches.len() * recorder.sequences * PLACE_BYTES;
+        let (offsets, size) = layout(
+            &recorder.buffers,
+            &recorder.launches.iter().map(used).collect::<Vec<_>>(),
+        );
+        let memory = card.stream.alloc_zeros::<u8>(size).map_err(failed)?;
+        let start = memory.device_ptr(&card.stream).0;
+        let constants = recorder.constants.iter().chain([&logits]);
+        let constants_at = addresses(&constants.collect::<Vec<_>>())?;
+        let logits_at = constants_at.last().copied().unwrap_or(0);
+        let at = |argument: &Argument| match argument {
+            Argument::Constant(number) => constants_at[*number].to_ne_bytes().to_vec(),
+            Argument::Buffer(buffer, offset) if *buffer == last.buffer => {
+                (logits_at + *offset as u64).to_ne_bytes().to_vec()
+            }
+            Argument::Buffer(buffer, offset) => (start + (offsets[*buffer] + offset) as u64).to_ne_bytes().to_vec(),
+            Argument::Bytes(bytes) => bytes.clone(),
+        };
+        let mut launches = Vec::with_capacity(recorder.launches.len());
+        for launch in &recorder.launches {
+            let arguments: Vec<Vec<u8>> = launch.arguments.iter().map(at).collect();
+            launches.push((card.function(&launch.module)?, arguments, launch.grid));
+        }
+        let graph = capture(&card, launches)?;
+        let tokens = (0..KEPT).map(|_| {
+            // SAFETY: the numbers are written before they are read.
+            let numbers = unsafe { card.context.alloc_pinned_with_flags(recorder.sequences, 0) }?;
+            Ok((numbers, card.context.new_event(None)?))
+        });
+        let tokens = tokens
+            .collect::<std::result::Result<_, DriverError>>()
+            .map_err(failed)?;
+        tracing::debug!(
+            launches = recorder.launches.len(),
+            sequences = recorder.sequences,
+            bytes = size,
+            "recorded a step"
+        );
+        Ok(Self {
+            sequences: recorder.sequences,
+            caches: recorder.caches,
+            graph,
+            fixed: [TOKENS, OFFSETS, POSITIONS, PLACES].map(|buffer| start + offsets[buffer] as u64),
+            tokens,
+            steps: 0,
+            logits,
+            bound: Vec::new(),
+            _memory: memory,
+            _constants: recorder.constants,
+            card,
+        })
+    }
+
+    fn upload(&self, buffer: usize, bytes: &[u8]) -> Result<()> {
+        let to = self.fixed[buffer];
+        // SAFETY: the buffer has as many bytes, and memory that is not pinned is read before this returns.
+        unsafe { result::memcpy_htod_async(to, bytes, self.card.stream.cu_stream()) }.map_err(failed)
+    }
+}
+
+/// The buffers of a launch.
+fn used(launch: &Launch) -> Vec<usize> {
+    let buffer = |argument: &Argument| match argument {
+        Argument::Buffer(buffer, _) => Some(*buffer),
+        Argument::Constant(_) | Argument::Bytes(_) => None,
+    };
+    launch.arguments.iter().filter_map(buffer).collect()
+}
+
+/// Where each buffer begins, and the size of all. Those that are not read any more make room for later ones of their
+/// size.
+fn layout(buffers: &[Buffer], uses: &[Vec<usize>]) -> (Vec<usize>, usize) {
+    let mut last_use = vec![0; buffers.len()];
+    for (index, used) in uses.iter().enumerate() {
+        used.iter().for_each(|buffer| last_use[*buffer] = index);
+    }
+    let room = |bytes: usize| bytes.div_ceil(ALIGNMENT) * ALIGNMENT;
+    let (mut offsets, mut free, mut end) = (vec![None; buffers.len()], Vec::<(usize, usize)>::new(), 0);
+    let mut place = |buffer: usize, free: &mut Vec<(usize, usize)>| {
+        let size = room(buffers[buffer].bytes);
+        match free.iter().position(|(of_free, _)| *of_free == size) {
+            Some(index) if !buffers[buffer].lasts => free.swap_remove(index).1,
+            _ => {
+                end += size;
+                end - size
+            }
+        }
+    };
+    for (index, used) in uses.iter().enumerate() {
+        for buffer in used {
+            if offsets[*buffer].is_none() {
+                offsets[*buffer] = Some(place(*buffer, &mut free));
+            }
+        }
+        for buffer in used {
+            let ends = last_use[*buffer] == index && !buffers[*buffer].lasts;
+            if let (true, Some(offset)) = (ends, offsets[*buffer]) {
+                let entry = (room(buffers[*buffer].bytes), offset);
+                if !free.contains(&entry) {
+                    free.push(entry);
+                }
+            }
+        }
+    }
+    (offsets.into_iter().map(|offset| offset.unwrap_or(0)).collect(), end)
+}
+
+type Prepared = (CudaFunction, Vec<Vec<u8>>, crate::record::Grid);
+
+fn capture(card: &Card, launches: Vec<Prepared>) -> Result<CudaGraph> {
+    let stream = &card.stream;
+    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    stream.begin_capture(mode).map_err(failed)?;
+    let launched = launches
+        .into_iter()
+        .try_for_each(|(function, mut arguments, (x, y, threads))| {
+            let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
+            // SAFETY: the arguments are those that the function takes, and are copied by the call.
+            unsafe {
+                let (blocks, block) = ((x, y, 1), (threads, 1, 1));
+                result::launch_kernel(
+                    function.cu_function(),
+                    blocks,
+                    block,
+                    0,
+                    stream.cu_stream(),
+                    &mut pointers,
+                )
+            }
+        });
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0));
+    launched.map_err(failed)?;
+    let graph = graph.map_err(failed)?;
+    graph.ok_or_else(|| Error::Failed("CUDA recorded nothing".into()))
+}
+
+impl RecordedStep for Graph {
+    fn bind(&mut self, sequences: &[Vec<CachePlace<'_>>]) -> Result<()> {
+        let of_all = || {
+            (0..self.caches.len()).flat_map(|cache| sequences.iter().filter_map(move |sequence| sequence.get(cache)))
+        };
+        let ids: Vec<u64> = of_all()
+            .flat_map(|place| [place.keys.id(), place.values.id()])
+            .collect();
+        if ids == self.bound {
+            return Ok(());
+        }
+        self.bound.clear();
+        let fits = |shape: &CacheShape, place: &CachePlace<'_>| {
+            let alike = |tensor: &Tensor| {
+                let &[1, heads, _, width] = tensor.shape() else {
+                    return false;
+                };
+                (tensor.dtype(), heads, width) == (shape.dtype, shape.heads, shape.width)
+            };
+            alike(place.keys) && alike(place.values) && place.keys.dim(2) == place.values.dim(2)
+        };
+        let all_fit = self.caches.iter().enumerate().all(|(index, shape)| {
+            let of_cache = sequences.iter().map(|sequence| sequence.get(index));
+            sequences.len() == self.sequences
+                && of_cache
+                    .into_iter()
+                    .all(|place| place.is_some_and(|place| fits(shape, place)))
+        });
+        if !all_fit {
+            return Err(Error::Unsupported("caches of another shape than were recorded".into()));
+        }
+        let tensors: Vec<&Tensor> = of_all().flat_map(|place| [place.keys, place.values]).collect();
+        let at = addresses(&tensors)?;
+        let mut bytes = Vec::with_capacity(at.len() / 2 * PLACE_BYTES);
+        for (pair, tensors) in at.chunks(2).zip(tensors.chunks(2)) {
+            for number in [pair[0], pair[1], tensors[0].dim(2) as u64] {
+                bytes.extend(number.to_ne_bytes());
+            }
+        }
+        self.upload(PLACES, &bytes)?;
+        self.bound = ids;
+        Ok(())
+    }
+
+    fn begin(&mut self, tokens: Option<&[NextToken]>) -> Result<u64> {
+        if let Some(tokens) = tokens {
+            let bytes = |of: fn(&NextToken) -> u32| -> Vec<u8> {
+                tokens.iter().flat_map(|token| of(token).to_ne_bytes()).collect()
+            };
+            self.upload(TOKENS, &bytes(|token| token.token))?;
+            self.upload(OFFSETS, &bytes(|token| token.offset))?;
+            self.upload(POSITIONS, &bytes(|token| token.position))?;
+        }
+        self.card.busy.set(true);
+        self.graph.launch().map_err(failed)?;
+        let stream = &self.card.stream;
+        let (numbers, done) = &mut self.tokens[self.steps as usize % KEPT];
+        // SAFETY: whoever asked for an earlier step's tokens has them; the numbers live as long as the graph.
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(numbers.as_mut_ptr().map_err(failed)?, self.sequences);
+            result::memcpy_dtoh_async(to, self.fixed[TOKENS], stream.cu_stream()).map_err(failed)?;
+        }
+        done.record(stream).map_err(failed)?;
+        self.steps += 1;
+        Ok(self.steps - 1)
+    }
+
+    fn tokens(&mut self, step: u64) -> Result<Vec<u32>> {
+        if step >= self.steps || self.steps - step > KEPT as u64 {
+            return Err(Error::Failed(
+                "the tokens of a recorded step are not kept any more".into(),
+            ));
+        }
+        let (numbers, done) = &self.tokens[step as usize % KEPT];
+        done.synchronize().map_err(failed)?;
+        Ok(numbers.as_slice().map_err(failed)?.to_vec())
+    }
+
+    fn logits(&mut self) -> Result<Tensor> {
+        self.card.stream.synchronize().map_err(failed)?;
+        Ok(self.logits.clone())
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // Its memory and its graph go with it.
+        wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_again_by_launches_that_come_after() {
+        let buffer = |lasts| Buffer { bytes: 300, lasts };
+        let buffers = [buffer(true), buffer(false), buffer(false), buffer(false)];
+        let uses = [vec![0, 1], vec![1, 2], vec![2, 3]];
+        // The last has the place of the second, which no launch reads any more.
+        assert_eq!(layout(&buffers, &uses), (vec![0, 512, 1024, 512], 1536));
+    }
+}
