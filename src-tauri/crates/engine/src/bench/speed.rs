@@ -6,7 +6,6 @@ use checkpoint::check_folder;
 use mlx::memory;
 use mlx::memory::clear_after_chunk;
 use mlx::ops::ids_tensor;
-use mlx::tensor::Tensor;
 use protocol::{FolderSource, Sampling};
 
 use crate::backend::prefill_chunk;
@@ -16,7 +15,7 @@ use crate::models::Model;
 use crate::schedule::command::ModelAccess;
 use crate::sequence::prompt_lookup::LENGTHS;
 use crate::sequence::sampler::{Sampler, SamplerConfig};
-use crate::sequence::{decode_step, verify, GenerationTimes, Sequence, SequenceState};
+use crate::sequence::{decode_step, verify, GenerationTimes, Sequence, SequenceState, Stepping, Tokens};
 
 /// The result of [`crate::MlxEngine::bench`] for one length of prompt.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,13 +52,13 @@ pub fn bench(
     }
     worker.unload_all();
     let loaded = worker.ensure_loaded(source)?;
-    let (model, load_ms) = (&loaded.model, loaded.info.load_ms);
+    let (model, load_ms) = (loaded.stepping(), loaded.info.load_ms);
     let mut all = Vec::new();
     for (index, length) in prompts.iter().enumerate() {
         if index > 0 {
             memory::reset_peak()?;
         }
-        let prompt = bench_prompt(*length, model.vocabulary());
+        let prompt = bench_prompt(*length, model.model.vocabulary());
         // GPUs compile their kernels in the first run.
         measure(model, &prompt, 2)?;
         let timing = measure(model, &prompt, generate)?.timing(load_ms);
@@ -98,10 +97,12 @@ pub fn bench_batch(
         return Err(nothing_to_measure());
     }
     let loaded = worker.ensure_loaded(source)?;
-    let model = &loaded.model;
-    let ids = bench_prompt(prompt, model.vocabulary());
+    let model = loaded.stepping();
+    let ids = bench_prompt(prompt, model.model.vocabulary());
     let measure = |count: usize, tokens: usize| -> Result<f64> {
-        let mut sequences = (0..count).map(|_| read(model, &ids)).collect::<Result<Vec<_>>>()?;
+        let mut sequences = (0..count)
+            .map(|_| read(model.model, &ids))
+            .collect::<Result<Vec<_>>>()?;
         let mut together: Vec<&mut Sequence> = sequences.iter_mut().collect();
         let (last, mut start) = (vec![ids[prompt - 1]; count], None);
         decode(model, &last, &mut together, tokens, || {
@@ -144,12 +145,12 @@ pub fn bench_lookup(
         return Err(nothing_to_measure());
     }
     let loaded = worker.ensure_loaded(source)?;
-    let model = &loaded.model;
-    let ids = bench_prompt(prompt, model.vocabulary());
+    let model = loaded.stepping();
+    let ids = bench_prompt(prompt, model.model.vocabulary());
     let stepped = |tokens: usize| -> Result<(Vec<u32>, f64)> {
-        let (mut sequence, mut text) = (read(model, &ids)?, vec![ids[prompt - 1]]);
+        let (mut sequence, mut text) = (read(model.model, &ids)?, vec![ids[prompt - 1]]);
         let start = Instant::now();
-        let mut pending = step(model, &ids_tensor(&text), &mut [&mut sequence])?;
+        let mut pending = step(model, &Tokens::Computed(ids_tensor(&text)), &mut [&mut sequence])?;
         while text.len() < tokens {
             let next = step(model, &pending, &mut [&mut sequence])?;
             text.extend(std::mem::replace(&mut pending, next).to_u32()?);
@@ -158,12 +159,12 @@ pub fn bench_lookup(
         Ok((text, tokens as f64 / start.elapsed().as_secs_f64()))
     };
     let drafted = |text: &[u32], length: usize| -> Result<f64> {
-        let mut sequence = read(model, &ids)?;
+        let mut sequence = read(model.model, &ids)?;
         let (start, mut known) = (Instant::now(), 0);
         while known + length + 1 < text.len() {
-            let verified = verify(model, &mut sequence, text[known..=known + length].to_vec())?;
+            let verified = verify(model.model, &mut sequence, text[known..=known + length].to_vec())?;
             // Right is what single steps gave, whatever a rounding makes of it here.
-            verified.keep(model, &mut sequence, length + 1)?;
+            verified.keep(model.model, &mut sequence, length + 1)?;
             known += length + 1;
         }
         Ok(known as f64 / start.elapsed().as_secs_f64())
@@ -216,16 +217,16 @@ fn read(model: &Model, prompt: &[u32]) -> Result<Sequence> {
 }
 
 /// Begins to compute the tokens that follow `input`.
-fn step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
-    let tokens = decode_step(model, input, sequences)?.tokens;
-    begin([&tokens])?;
-    Ok(tokens)
+fn step(model: Stepping<'_>, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<Tokens> {
+    let decoded = decode_step(model, input, sequences)?;
+    begin(decoded.tensors())?;
+    Ok(decoded.tokens)
 }
 
 /// The times of reading a prompt and of generating `tokens` tokens.
-fn measure(model: &Model, prompt: &[u32], tokens: usize) -> Result<GenerationTimes> {
+fn measure(model: Stepping<'_>, prompt: &[u32], tokens: usize) -> Result<GenerationTimes> {
     let (start, mut times) = (Instant::now(), GenerationTimes::default());
-    let mut sequence = read(model, prompt)?;
+    let mut sequence = read(model.model, prompt)?;
     times.prefilled = prompt.len();
     decode(model, &prompt[prompt.len() - 1..], &mut [&mut sequence], tokens, || {
         times.record(start.elapsed().as_secs_f64());
@@ -235,13 +236,13 @@ fn measure(model: &Model, prompt: &[u32], tokens: usize) -> Result<GenerationTim
 
 /// Lets each sequence generate `tokens` tokens after its last one; `made` is called after each step.
 fn decode(
-    model: &Model,
+    model: Stepping<'_>,
     last: &[u32],
     sequences: &mut [&mut Sequence],
     tokens: usize,
     mut made: impl FnMut(),
 ) -> Result<()> {
-    let mut pending = step(model, &ids_tensor(last), sequences)?;
+    let mut pending = step(model, &Tokens::Computed(ids_tensor(last)), sequences)?;
     for left in (0..tokens).rev() {
         let next = (left > 0).then(|| step(model, &pending, sequences)).transpose()?;
         pending.to_u32()?;
@@ -253,15 +254,19 @@ fn decode(
 }
 
 /// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting.
-fn steps(model: &Model, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
-    let mut sequence = read(model, prompt)?;
-    let mut pending = step(model, &ids_tensor(&prompt[prompt.len() - 1..]), &mut [&mut sequence])?;
+fn steps(model: Stepping<'_>, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
+    let mut sequence = read(model.model, prompt)?;
+    let mut pending = step(
+        model,
+        &Tokens::Computed(ids_tensor(&prompt[prompt.len() - 1..])),
+        &mut [&mut sequence],
+    )?;
     let mut spent = [0.0; 3];
     for _ in 0..count {
         let start = Instant::now();
-        let next = decode_step(model, &pending, &mut [&mut sequence])?.tokens;
+        let decoded = decode_step(model, &pending, &mut [&mut sequence])?;
         let built = Instant::now();
-        begin([&next])?;
+        begin(decoded.tensors())?;
         let submitted = Instant::now();
         pending.to_u32()?;
         let done = Instant::now();
@@ -269,7 +274,7 @@ fn steps(model: &Model, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
         for (sum, part) in spent.iter_mut().zip(parts) {
             *sum += part.as_secs_f64() * 1000.0 / count as f64;
         }
-        pending = next;
+        pending = decoded.tokens;
     }
     Ok(spent)
 }

@@ -10,7 +10,7 @@ use crate::error;
 use crate::handle::MlxEngine;
 use crate::kernels::kernels;
 use crate::sequence::sampler::{Sampler, SamplerConfig};
-use crate::sequence::{decode_step, next_logits, verify, PromptImage, Sequence, SequenceState};
+use crate::sequence::{decode_step, next_logits, verify, PromptImage, Sequence, SequenceState, Tokens};
 
 /// A count of everything that the worker holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,9 +161,9 @@ impl MlxEngine {
             )?;
             let sampler = Sampler::new(config, &[1, 2, 3, 4, 5], &[], model.vocabulary())?;
             let mut sequence = Sequence::new(state, sampler);
-            let input = ids_tensor(&[6]);
+            let input = Tokens::Computed(ids_tensor(&[6]));
             let before = tensor::operations();
-            decode_step(model, &input, &mut [&mut sequence])?;
+            decode_step(loaded.stepping(), &input, &mut [&mut sequence])?;
             Ok(tensor::operations() - before)
         })
     }
@@ -277,7 +277,8 @@ impl MlxEngine {
                 Ok(Sequence::new(state, sampler))
             };
             let step = |made: &mut Vec<u32>, sequence: &mut Sequence| -> error::Result<()> {
-                let decoded = decode_step(model, &ids_tensor(&made[made.len() - 1..]), &mut [sequence])?;
+                let input = Tokens::Computed(ids_tensor(&made[made.len() - 1..]));
+                let decoded = decode_step(loaded.stepping(), &input, &mut [sequence])?;
                 made.extend(decoded.tokens.to_u32()?);
                 Ok(())
             };

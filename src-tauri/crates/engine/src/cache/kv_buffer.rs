@@ -56,6 +56,22 @@ impl KvBuffer {
         Ok(seen)
     }
 
+    /// The tensors with room for one more position, which whoever writes it [counts](KvBuffer::count_written); none
+    /// before the first position.
+    pub fn place(&mut self) -> Result<&[Tensor]> {
+        for buffer in &mut self.buffers {
+            if self.offset >= buffer.dim(2) {
+                *buffer = grown(buffer.clone(), self.offset, self.offset + 1)?;
+            }
+        }
+        Ok(&self.buffers)
+    }
+
+    /// Counts a position that was written into the tensors.
+    pub fn count_written(&mut self) {
+        self.offset += 1;
+    }
+
     /// Takes back the last positions; their places are written anew.
     pub fn drop_last(&mut self, count: i32) {
         self.offset -= count;

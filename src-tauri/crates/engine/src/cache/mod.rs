@@ -25,6 +25,7 @@ use mlx::device::{device, Device};
 use mlx::ops::Mask;
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
+use mlx::recording::CachePlace;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -117,6 +118,27 @@ impl Cache {
             Self::Recurrent(_) | Self::Cross(_) => unreachable!("attention made its own cache"),
         };
         Ok(KvView::Plain { keys, values })
+    }
+
+    /// Keys and values with room for one more position, for a recorded step to write. `None` if they are kept in another
+    /// way, or there are none yet.
+    pub fn place(&mut self) -> Result<Option<CachePlace<'_>>> {
+        match self {
+            Self::Plain(cache) => cache.place(),
+            Self::Rotating(cache) => cache.place(),
+            Self::Mla(_) | Self::Quantized(_) | Self::Recurrent(_) | Self::Cross(_) => Ok(None),
+        }
+    }
+
+    /// Counts a position that a recorded step writes.
+    pub fn count_written(&mut self) {
+        match self {
+            Self::Plain(cache) => cache.count_written(),
+            Self::Rotating(cache) => cache.count_written(),
+            Self::Mla(_) | Self::Quantized(_) | Self::Recurrent(_) | Self::Cross(_) => {
+                unreachable!("a recorded step has no place in it")
+            }
+        }
     }
 
     /// True if a state sums up all positions, so that none of them can be taken back.

@@ -1,6 +1,7 @@
 //! The cache of full attention.
 
 use mlx::parameters::Parameters;
+use mlx::recording::CachePlace;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -24,6 +25,19 @@ impl PlainCache {
             (Some(keys), Some(values)) => Ok((keys, values)),
             _ => unreachable!("two tensors were added"),
         }
+    }
+
+    /// Keys and values with room for one more position; `None` before the first.
+    pub fn place(&mut self) -> Result<Option<CachePlace<'_>>> {
+        Ok(match self.0.place()? {
+            [keys, values] => Some(CachePlace { keys, values }),
+            _ => None,
+        })
+    }
+
+    /// Counts a position that was written there.
+    pub fn count_written(&mut self) {
+        self.0.count_written();
     }
 
     /// Takes back the last positions.

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use mlx::ops::{concatenate, Mask};
 use mlx::parameters::Parameters;
+use mlx::recording::CachePlace;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -102,15 +103,44 @@ impl RotatingCache {
         Ok(())
     }
 
+    /// Keys and values as a ring with room for one more position; `None` before the first.
+    pub fn place(&mut self) -> Result<Option<CachePlace<'_>>> {
+        let place = self.offset % self.window;
+        self.buffers = match self.buffers.take() {
+            None => None,
+            // The same tensors, so that whoever knows them knows them again.
+            Some(ring) if ring.layout == Layout::Ring && place < ring.keys.dim(2) => Some(ring),
+            Some(other) => {
+                let (keys, values) = self.with_room(other, place)?;
+                Some(Buffers {
+                    keys,
+                    values,
+                    layout: Layout::Ring,
+                })
+            }
+        };
+        let found = self.buffers.as_ref();
+        Ok(found.map(|Buffers { keys, values, .. }| CachePlace { keys, values }))
+    }
+
+    /// Counts a position that was written there.
+    pub fn count_written(&mut self) {
+        self.offset += 1;
+    }
+
+    /// Buffers as a ring with room for a place.
+    fn with_room(&self, buffers: Buffers, place: i32) -> Result<(Tensor, Tensor)> {
+        let Buffers { keys, values, layout } = buffers;
+        match layout {
+            Layout::Ring => Ok((self.grown(keys, place)?, self.grown(values, place)?)),
+            Layout::Ordered => Ok((self.ring(&keys)?, self.ring(&values)?)),
+        }
+    }
+
     fn write(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
         let place = self.offset % self.window;
         let (old_keys, old_values) = match self.buffers.take() {
-            Some(Buffers {
-                keys,
-                values,
-                layout: Layout::Ring,
-            }) => (self.grown(keys, place)?, self.grown(values, place)?),
-            Some(old) => (self.ring(&old.keys)?, self.ring(&old.values)?),
+            Some(old) => self.with_room(old, place)?,
             None => (self.space(keys, self.places(0))?, self.space(values, self.places(0))?),
         };
         let all_keys = old_keys.slice_update(keys, 2, place)?;

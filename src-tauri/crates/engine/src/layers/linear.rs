@@ -6,10 +6,12 @@ use mlx::fused::Rows;
 use mlx::ops::join;
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
+use mlx::recording;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::error;
+use crate::kernels::kernels;
 use crate::layers::product::{computed, Form, Product};
 use crate::layers::{fast, Activation, Gelu, Pointwise, ResidualStream, RmsNorm};
 use crate::products::packed_product::product;
@@ -178,7 +180,7 @@ impl Linear {
 
     fn multiply(&self, x: &Tensor) -> Result<Tensor> {
         self.weight
-            .forward(&|weight| x.matmul(weight), &|rows| product(x, rows))
+            .forward(&|weight| plain_product(x, weight), &|rows| product(x, rows))
     }
 }
 
@@ -224,6 +226,17 @@ impl Linear {
     fn rows(&self) -> Option<Rows<'_>> {
         self.weight.rows().filter(|_| self.bias.is_none())
     }
+}
+
+/// `x` `[length, inputs]` times `[inputs, outputs]`, which are stored rows that were turned.
+fn plain_product(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    if recording::is_on() {
+        let rows = weight.swapaxes(0, 1)?;
+        if let Some(product) = kernels().linear(x, Rows::Plain(&rows), None)? {
+            return Ok(product);
+        }
+    }
+    x.matmul(weight)
 }
 
 /// The biases of joined projections, `[1, outputs]`, with zeros for parts that have none.

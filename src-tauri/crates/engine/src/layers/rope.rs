@@ -117,8 +117,7 @@ impl Rope {
         if offsets.iter().any(|offset| self.base(offset + 1).is_some()) {
             return Rotation::Each(offsets.iter().map(|offset| self.at(*offset, 1)).collect());
         }
-        let positions: Vec<i32> = offsets.iter().map(|offset| *offset as i32).collect();
-        Rotation::Positions(Tensor::from_i32(&positions, &[offsets.len() as i32]))
+        Rotation::Positions(self.positions(offsets))
     }
 
     /// The turning of `length` positions of one sequence from `offset` on.

@@ -28,7 +28,8 @@ use crate::loaded::{ImageEmbeddingCache, PrefixCache};
 use crate::models::vision::{ImageEmbeddings, LayerHook, VisionTower};
 use crate::models::{EmbeddingHead, Input, Model};
 use crate::products::product_check;
-use crate::sequence::{PromptImage, PromptImages, SequenceState};
+use crate::sequence::recorded::RecordedSteps;
+use crate::sequence::{PromptImage, PromptImages, SequenceState, Stepping};
 use crate::state::EngineState;
 use crate::weights::{LoadProgress, LoadStep, Weights};
 
@@ -53,6 +54,8 @@ pub struct LoadedModel {
     pub features: RefCell<ImageEmbeddingCache>,
     /// The head that turns its states into vectors, if it is an embedding model.
     pub head: Option<EmbeddingHead>,
+    /// Its decode steps, where they are recorded.
+    pub recorded_steps: RecordedSteps,
     /// Copies of what it has read.
     pub prefix_cache: RefCell<PrefixCache>,
     /// Its tokens, for answers that follow a schema.
@@ -62,6 +65,14 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
+    /// The model and its recorded steps.
+    pub fn stepping(&self) -> Stepping<'_> {
+        Stepping {
+            model: &self.model,
+            recorded: &self.recorded_steps,
+        }
+    }
+
     /// Loads the weights of a model. `prefix_cache` limits the bytes of its prefix cache, if that was set.
     pub fn load(files: Arc<ModelFiles>, prefix_cache: Option<u64>, progress: &mut LoadProgress<'_>) -> Result<Self> {
         let start = Instant::now();
@@ -87,6 +98,7 @@ impl LoadedModel {
             .map(|(mut head, apart)| head.load_apart(&apart, dir).map(|()| head))
             .transpose()?;
         let wrong_products = product_check::drain_failed_kinds();
+        let recorded_steps = RecordedSteps::default();
         if device() != Device::Cpu && head.is_none() {
             let resident = memory::figures()?.active.saturating_sub(before);
             let step = match kernels().are_missing() {
@@ -96,7 +108,9 @@ impl LoadedModel {
                     total: resident,
                 },
             };
-            match warm_up(&model, || progress(step)) {
+            let warmed_up = warm_up(&model, || progress(step));
+            recorded_steps.prepare(&model, 1);
+            match warmed_up {
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
                 // The first answer will wait for what is left, or say what is wrong.
                 Err(error) => tracing::warn!(%error, "the model was not warmed up"),
@@ -136,6 +150,7 @@ impl LoadedModel {
             embedded_texts: Cell::new(0),
             features: RefCell::default(),
             head,
+            recorded_steps,
             prefix_cache: RefCell::new(PrefixCache::new(prefix_cache)?),
             vocabulary: LazyVocabulary::default(),
             info,

@@ -15,6 +15,7 @@ use mlx::tensor::Tensor;
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
+use crate::kernels::kernels;
 use crate::layers::MultimodalRope;
 use crate::weights::Weights;
 pub use embedding_head::EmbeddingHead;
@@ -55,6 +56,8 @@ impl Model {
     /// given in order. The result are the states `[rows, width]` before the output layer.
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
         debug_assert!(sequences.len() == 1 || sequences.len() == input.ids.size());
+        // They may write the caches, and MLX does not know of them.
+        kernels().wait_for_recorded();
         match self {
             Self::Gemma4(model) => Ok(model.forward(input, sequences)?),
             Self::Decoder(model) => Ok(model.forward(input, sequences)?),

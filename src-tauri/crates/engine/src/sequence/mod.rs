@@ -6,7 +6,9 @@ mod positions;
 pub mod prefix;
 mod prompt_image;
 pub mod prompt_lookup;
+pub mod recorded;
 pub mod sampler;
+mod tokens;
 mod verify;
 
 use std::rc::Rc;
@@ -22,18 +24,38 @@ use crate::layers::join_sequences;
 use crate::models::{Input, Model};
 use crate::products::packed_product::clear_dequantized_cache;
 use crate::sequence::logprobs::Logprobs;
+use crate::sequence::recorded::RecordedSteps;
 use crate::sequence::sampler::{Mask, Sampler};
+use crate::sequence::tokens::RecordedTokens;
 pub use images::{Chunk, PromptImages};
 pub use prompt_image::{ImageViews, PendingViews, PromptImage};
+pub use tokens::Tokens;
 pub use verify::verify;
 
 /// The model's memory of a sequence: the caches of its layers and how far they have read.
 pub struct SequenceState {
+    /// Before the caches, because fields are dropped in order.
+    writers: CacheWriters,
     caches: Vec<Cache>,
     /// Tokens that the caches have read, counted where the model is called.
     offset: usize,
     /// The images among its tokens.
     images: Option<Rc<PromptImages>>,
+}
+
+/// Recorded steps that may still write a sequence's caches.
+struct CacheWriters;
+
+impl CacheWriters {
+    fn wait(&self) {
+        kernels().wait_for_recorded();
+    }
+}
+
+impl Drop for CacheWriters {
+    fn drop(&mut self) {
+        self.wait();
+    }
 }
 
 impl SequenceState {
@@ -52,6 +74,7 @@ impl SequenceState {
     /// Caches that have read `positions` tokens.
     pub fn from_caches(caches: Vec<Cache>, positions: usize) -> Self {
         Self {
+            writers: CacheWriters,
             caches,
             offset: positions,
             images: None,
@@ -88,6 +111,7 @@ impl SequenceState {
 
     /// The caches.
     pub fn caches(&mut self) -> &mut [Cache] {
+        self.writers.wait();
         &mut self.caches
     }
 
@@ -166,8 +190,8 @@ impl Sequence {
 
 /// The result of a decode step.
 pub struct DecodedStep {
-    /// The tokens `[sequences]`.
-    pub tokens: Tensor,
+    /// The tokens.
+    pub tokens: Tokens,
     /// The log probabilities that each sequence asked for; may be empty if none did.
     pub logprobs: Vec<Option<Logprobs>>,
 }
@@ -176,32 +200,72 @@ impl DecodedStep {
     /// Everything in it that is to be computed.
     pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
         let logprobs = self.logprobs.iter().flatten().flat_map(Logprobs::tensors);
-        std::iter::once(&self.tokens).chain(logprobs)
+        self.tokens.computed().into_iter().chain(logprobs)
     }
 }
 
-/// Describes one decode step: the tokens `[sequences]` that follow the tokens `input` `[sequences]`, which may
-/// themselves still be computed. Nothing is evaluated.
-pub fn decode_step(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<DecodedStep> {
-    let logits = decode_logits(model, input, sequences)?;
+/// A model and the steps of it that were recorded.
+#[derive(Clone, Copy)]
+pub struct Stepping<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// Its recorded steps.
+    pub recorded: &'a RecordedSteps,
+}
+
+/// One decode step: the tokens that follow the tokens `input`, one of each sequence, which may themselves still be
+/// computed. It is begun if it is recorded; else nothing is evaluated.
+pub fn decode_step(stepping: Stepping<'_>, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<DecodedStep> {
     let likeliest = |sequence: &&mut Sequence| sequence.top_logprobs.is_none() && sequence.sampler.takes_likeliest();
-    if sequences.iter().all(likeliest) {
+    let all_likeliest = sequences.iter().all(likeliest);
+    let recorded = begin_recorded(stepping, input, sequences)?;
+    let recorded_logits = recorded.is_some();
+    let logits = match recorded {
+        Some(tokens) if all_likeliest => {
+            return Ok(DecodedStep {
+                tokens: Tokens::Recorded(tokens),
+                logprobs: Vec::new(),
+            })
+        }
+        Some(_) => stepping.recorded.logits(sequences.len())?,
+        None => plain_logits(stepping.model, input, sequences)?,
+    };
+    if all_likeliest {
         return Ok(DecodedStep {
-            tokens: logits.argmax(-1, false)?,
+            tokens: Tokens::Computed(logits.argmax(-1, false)?),
             logprobs: Vec::new(),
         });
     }
-    choose_rows(
-        input,
-        &logits,
-        sequences.iter_mut().map(|sequence| Some(&mut **sequence)),
-    )
+    let rows = sequences.iter_mut().map(|sequence| Some(&mut **sequence));
+    let decoded = choose_rows(&input.tensor()?, &logits, rows)?;
+    if recorded_logits {
+        // The next step overwrites the logits.
+        eval(decoded.tensors())?;
+    }
+    Ok(decoded)
 }
 
-/// The logits `[sequences, vocabulary]` of what follows the tokens `input` `[sequences]`. Nothing is evaluated.
-pub fn decode_logits(model: &Model, input: &Tensor, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
+/// The logits `[sequences, vocabulary]` of what follows the tokens `input`. Waits for them if the step is recorded: the
+/// next one overwrites them. Else nothing is evaluated.
+pub fn decode_logits(stepping: Stepping<'_>, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
+    match begin_recorded(stepping, input, sequences)? {
+        Some(_) => stepping.recorded.logits(sequences.len()),
+        None => plain_logits(stepping.model, input, sequences),
+    }
+}
+
+fn begin_recorded(
+    stepping: Stepping<'_>,
+    input: &Tokens,
+    sequences: &mut [&mut Sequence],
+) -> Result<Option<RecordedTokens>> {
     let mut states: Vec<&mut SequenceState> = sequences.iter_mut().map(|sequence| &mut sequence.state).collect();
-    next_logits(model, input, &mut states)
+    stepping.recorded.begin(stepping.model, input, &mut states)
+}
+
+fn plain_logits(model: &Model, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
+    let mut states: Vec<&mut SequenceState> = sequences.iter_mut().map(|sequence| &mut sequence.state).collect();
+    next_logits(model, &input.tensor()?, &mut states)
 }
 
 /// The same of sequences without samplers.
@@ -240,7 +304,7 @@ pub fn choose_rows<'a>(
         tokens.push(token);
         logprobs.push(reported);
     }
-    let tokens = join_sequences(tokens)?;
+    let tokens = Tokens::Computed(join_sequences(tokens)?);
     Ok(DecodedStep { tokens, logprobs })
 }
 

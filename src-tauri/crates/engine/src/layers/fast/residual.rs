@@ -1,6 +1,7 @@
 //! The residual stream's sum and its norms in one launch.
 
 use mlx::fused::{Norm, ResidualInput};
+use mlx::recording;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -15,8 +16,9 @@ pub fn add_norm(
     factor: Option<&Tensor>,
     outer: Option<&RmsNorm>,
 ) -> Result<Option<(Tensor, Tensor)>> {
-    // A sum alone is one launch of MLX's.
-    if inner.is_none() && factor.is_none() && outer.is_none() {
+    // A sum alone is one launch of MLX's, which only a recording lacks.
+    let alone = !recording::is_on();
+    if alone && inner.is_none() && factor.is_none() && outer.is_none() {
         return Ok(None);
     }
     let Some(row) = residual_input(h, x, inner, factor, outer) else {

@@ -9,9 +9,18 @@ use crate::layers::{Rope, Rotation};
 impl Rope {
     /// The first position `[1]` for kernels of our own, if there are any.
     pub(in crate::layers) fn first_position(&self, offset: usize) -> Option<Tensor> {
-        kernels()
-            .are_available()
-            .then(|| Tensor::from_i32(&[offset as i32], &[1]))
+        kernels().are_available().then(|| self.positions(&[offset]))
+    }
+
+    /// The positions `[sequences]` of the next token of each: in a step that is being recorded those of every step to
+    /// come, unless the periods change with them.
+    pub(in crate::layers) fn positions(&self, offsets: &[usize]) -> Tensor {
+        let recorded = || kernels().recorded_positions();
+        let recorded = (!self.is_dynamic()).then(recorded).flatten();
+        recorded.unwrap_or_else(|| {
+            let positions: Vec<i32> = offsets.iter().map(|offset| *offset as i32).collect();
+            Tensor::from_i32(&positions, &[offsets.len() as i32])
+        })
     }
 
     /// The inputs of our own kernel that rotates heads the same way: how many elements, whether neighbors rotate

@@ -4,11 +4,13 @@ use checkpoint::config::decoder::{AttentionConfig, QkNorm};
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
+use mlx::recording::{CacheOf, CachedAttention};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error;
+use crate::kernels::kernels;
 use crate::layers::{
     each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, Heads, Linear, Projection,
     ResidualStream, RmsNorm,
@@ -120,20 +122,41 @@ impl Attention {
             Some((queries, keys, values)) => self.norms.turned(queries, keys, values)?,
             None => self.compose(&all, step)?,
         };
-        let attended = each_sequence(caches, |rows, cache| {
-            let queries = rows.of(&queries)?;
+        let cached = CachedAttention {
+            queries: &queries,
+            cache: CacheOf::Own(&keys, &values),
+            scale: self.scale,
+            window: self.window,
+            sinks: self.sinks.as_ref(),
+        };
+        let attended = match kernels().attend_cached(cached)? {
+            Some(attended) => attended,
+            None => self.attend(&queries, (&keys, &values), step, caches)?,
+        };
+        match gate {
+            Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
+            None => self.o_proj.forward(&attended),
+        }
+    }
+
+    /// Attention of each sequence by its own cache, `[rows, heads · width]`.
+    fn attend(
+        &self,
+        queries: &Tensor,
+        (keys, values): (&Tensor, &Tensor),
+        step: &Step<'_>,
+        caches: &mut [&mut Cache],
+    ) -> Result<Tensor> {
+        each_sequence(caches, |rows, cache| {
+            let queries = rows.of(queries)?;
             let (queries, scale) = match &step.query_scaling[rows.index()] {
                 None => (queries, self.scale),
                 Some(QueryScale::Single(factor)) => (queries, self.scale * factor),
                 Some(QueryScale::PerPosition(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
             };
-            let seen = cache.update(&rows.of(&keys)?, &rows.of(&values)?)?;
+            let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
             scaled_dot_product_attention(&queries, &seen, scale, &step.masks[self.mask], self.sinks.as_ref())
-        })?;
-        match gate {
-            Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
-            None => self.o_proj.forward(&attended),
-        }
+        })
     }
 
     /// Queries, keys and values `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`,

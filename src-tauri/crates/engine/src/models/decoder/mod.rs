@@ -21,6 +21,7 @@ mod step;
 
 use checkpoint::config::decoder::{self, DecoderConfig, LmHead, QueryScaling};
 use mlx::parameters::Parameters;
+use mlx::recording;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
@@ -192,6 +193,11 @@ impl Decoder {
             (None, [place]) => Ok(rope.at(*place, length)),
             (None, _) => Ok(rope.at_each(&next)),
         };
+        if self.query_scaling.is_some() && recording::is_on() {
+            return Err(mlx::Error::Unsupported(
+                "a recorded step whose queries grow with their positions".into(),
+            ));
+        }
         let last_seen = input.last_seen();
         let scale = |offset: &usize| {
             self.query_scaling

@@ -4,12 +4,14 @@
 use checkpoint::config::gemma4::Attention as Kind;
 use mlx::ops::{concatenate, Mask};
 use mlx::parameters::Parameters;
+use mlx::recording::{CacheOf, CachedAttention};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use super::load_context::LoadContext;
 use crate::cache::{Cache, KvView};
 use crate::error;
+use crate::kernels::kernels;
 use crate::layers::{
     join_sequences, ones, scaled_dot_product_attention, sequence_rows, split_heads, Heads, Linear, ResidualStream,
     RmsNorm, Rope, Rotation,
@@ -22,6 +24,8 @@ const SCALE: f32 = 1.0;
 pub(super) struct Step<'a> {
     /// How many sequences there are. Several have one row each.
     pub(super) sequences: usize,
+    /// Positions that a query sees, itself included; `None` for all.
+    pub(super) window: Option<u32>,
     pub(super) rope: &'a Rope,
     pub(super) rotation: Rotation,
     pub(super) mask: Mask,
@@ -32,6 +36,8 @@ pub(super) struct LayerPass<'a> {
     pub(super) step: &'a Step<'a>,
     /// The layer's own cache of each sequence; none if it has no keys and values of its own.
     pub(super) caches: Vec<&'a mut Cache>,
+    /// The number of the layer whose caches it reads.
+    pub(super) donor: usize,
     /// The keys and values of each sequence that layers of this kind share.
     pub(super) shared: &'a mut Vec<KvView>,
 }
@@ -161,6 +167,19 @@ impl Attention {
 
     /// Attention of each sequence to its own keys and values, after those of this layer, if it has any, are added.
     fn attend(&self, queries: &Tensor, own: Option<&(Tensor, Tensor)>, pass: &mut LayerPass<'_>) -> Result<Tensor> {
+        let cached = CachedAttention {
+            queries,
+            cache: match own {
+                Some((keys, values)) => CacheOf::Own(keys, values),
+                None => CacheOf::Shared(pass.donor),
+            },
+            scale: SCALE,
+            window: pass.step.window,
+            sinks: None,
+        };
+        if let Some(attended) = kernels().attend_cached(cached)? {
+            return self.o_proj.forward(&attended);
+        }
         if let Some((keys, values)) = own {
             let updated = sequence_rows(pass.caches.len())
                 .zip(&mut pass.caches)

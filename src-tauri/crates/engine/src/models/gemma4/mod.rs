@@ -172,7 +172,12 @@ impl Gemma4 {
             } else {
                 Vec::new()
             };
-            let pass = &mut LayerPass { step, caches, shared };
+            let pass = &mut LayerPass {
+                step,
+                caches,
+                donor: self.config.donor(index),
+                shared,
+            };
             match (&self.layers, &mut several, &input) {
                 (Layers::AltUp(layers), Some(all), Some(input)) => {
                     *all = layers.layer(index).forward(all, input, pass)?;
@@ -209,6 +214,7 @@ impl Gemma4 {
         let last_seen = if full { None } else { input.last_seen() };
         Ok(Some(Step {
             sequences: sequences.len(),
+            window: (!full).then_some(self.config.sliding_window),
             rope,
             rotation: match offsets[..] {
                 [offset] => rope.at(offset, length),

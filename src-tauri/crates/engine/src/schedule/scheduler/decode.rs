@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use mlx::memory;
 use mlx::ops::join;
-use mlx::tensor::Tensor;
 use protocol::Priority;
 
 use crate::error::{Error, Result};
@@ -12,7 +11,7 @@ use crate::kernels::begin;
 use crate::schedule::limits::MAX_BATCH;
 use crate::schedule::scheduler::{Running, Scheduler};
 use crate::schedule::step::{Choice, Step};
-use crate::sequence::{decode_logits, decode_step, Sequence};
+use crate::sequence::{decode_logits, decode_step, Sequence, Tokens};
 
 /// Steps after which buffers that were kept for reuse are given back.
 const CLEAR_EVERY: usize = 256;
@@ -98,12 +97,13 @@ impl Scheduler {
             sequences.push(running.generation.sequence());
         }
         let choice = if waits {
-            let logits = decode_logits(&self.loaded.model, &input, &mut sequences)?;
+            let logits = decode_logits(self.loaded.stepping(), &input, &mut sequences)?;
             begin([&logits])?;
+            let input = input.tensor()?;
             let members = rows.iter().copied().flatten().collect();
             Choice::Waiting { input, logits, members }
         } else {
-            let decoded = decode_step(&self.loaded.model, &input, &mut sequences)?;
+            let decoded = decode_step(self.loaded.stepping(), &input, &mut sequences)?;
             begin(decoded.tensors())?;
             Choice::Made(decoded)
         };
@@ -124,8 +124,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The last token of each member `[members]`, of which some are still being computed.
-    fn input(&self, members: &[(u64, Option<usize>)], previous: Option<&Step>) -> Result<Tensor> {
+    /// The last token of each member, of which some are still being computed.
+    fn input(&self, members: &[(u64, Option<usize>)], previous: Option<&Step>) -> Result<Tokens> {
         if let Some(previous) = previous {
             let same = members.len() == previous.rows.len()
                 && members.iter().enumerate().all(|(index, (_, row))| *row == Some(index));
@@ -140,7 +140,7 @@ impl Scheduler {
         let parts = members
             .iter()
             .map(|(id, row)| match (row, previous) {
-                (Some(row), Some(step)) => Ok(step.made()?.tokens.slice(0, *row as i32, *row as i32 + 1)?),
+                (Some(row), Some(step)) => Ok(step.made()?.tokens.row(*row)?),
                 _ => {
                     let ids = self.loaded.model.ids(known(*id).as_slice())?;
                     if members.len() == 1 {
@@ -151,7 +151,7 @@ impl Scheduler {
                 }
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(join(&parts, 0)?)
+        Ok(Tokens::Computed(join(&parts, 0)?))
     }
 
     /// Waits for the tokens of a step, once for all, and hands them out. A row of the step after it is dropped if its
