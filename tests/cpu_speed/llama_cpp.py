@@ -16,8 +16,8 @@ def memory(field):
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 
 
-def prompt_of(length, vocabulary):
-    return [(place * 7919 + 13) % vocabulary for place in range(length)]
+def prompt_of(length, vocabulary, sequence=0):
+    return [(place * 7919 + 13 + sequence * 104729) % vocabulary for place in range(length)]
 
 
 def speed(model, args):
@@ -46,19 +46,21 @@ def speed(model, args):
 
 
 def batch(model, args):
-    prompt, rates = prompt_of(args.prompt_tokens[0], model.vocabulary), []
+    length, rates = args.prompt_tokens[0], []
 
     def measure(count, steps):
         model.clear()
-        tokens = [model.read(prompt, sequence) for sequence in range(count)]
-        tokens = model.step(tokens, len(prompt))
+        # Prompts are all different, as ours are: equal ones share experts.
+        prompts = [prompt_of(length, model.vocabulary, sequence) for sequence in range(count)]
+        tokens = [model.read(prompt, sequence) for sequence, prompt in enumerate(prompts)]
+        tokens = model.step(tokens, length)
         start = model.seconds
         for place in range(1, steps):
-            tokens = model.step(tokens, len(prompt) + place)
+            tokens = model.step(tokens, length + place)
         return (steps - 1) * count / (model.seconds - start)
 
     for count in args.sequences:
-        model.open(len(prompt) + args.generate, count)
+        model.open(length + args.generate, count)
         measure(count, 2)
         rates.append(measure(count, args.generate))
     return rates
