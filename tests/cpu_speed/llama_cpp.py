@@ -21,7 +21,7 @@ def prompt_of(length, vocabulary, sequence=0):
 
 
 def speed(model, args):
-    model.open(max(args.prompt_tokens) + args.generate)
+    model.open(max(args.prompt_tokens) + max(args.generate, args.warm_up))
 
     def measure(prompt, tokens):
         model.clear()
@@ -35,7 +35,7 @@ def speed(model, args):
     figures = []
     for length in args.prompt_tokens:
         prompt = prompt_of(length, model.vocabulary)
-        measure(prompt, 2)
+        measure(prompt, args.warm_up)
         first, last = measure(prompt, args.generate)
         figures.append({
             "prompt_tokens": length,
@@ -60,8 +60,8 @@ def batch(model, args):
         return (steps - 1) * count / (model.seconds - start)
 
     for count in args.sequences:
-        model.open(length + args.generate, count)
-        measure(count, 2)
+        model.open(length + max(args.generate, args.warm_up), count)
+        measure(count, args.warm_up)
         rates.append(measure(count, args.generate))
     return rates
 
@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--model", required=True, help="a GGUF file")
     parser.add_argument("--prompt-tokens", type=int, nargs="+", default=[32])
     parser.add_argument("--generate", type=int, default=32)
+    parser.add_argument("--warm-up", type=int, default=2, help="tokens that are generated before")
     parser.add_argument("--sequences", type=int, nargs="+", default=[1])
     parser.add_argument("--tokens", type=Path, help="a JSON list of token ids")
     parser.add_argument("--chunk", type=int, default=512)

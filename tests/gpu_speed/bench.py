@@ -57,21 +57,29 @@ def parsed():
     return parser.parse_args()
 
 
-def engines_of(args):
-    """The engines that are there: the driver alone runs with what it is given."""
+def installed(args):
+    """The engines that are there; this program runs with what it is given."""
     engines = [
         args.bench and Ours(OURS, bench=args.bench, libraries=args.mlx),
         args.oracle and MlxLm("mlx-lm", python=args.oracle),
         args.library and LlamaCpp("llama.cpp", library=args.library, cuda=args.cuda),
     ]
-    wanted = [name for name in [OURS, *PEERS] if name in args.only] or [OURS, *PEERS]
-    return [engine for engine in engines if engine and engine.name in wanted]
+    return [engine for engine in engines if engine]
+
+
+def wanted(args):
+    names = [name for name in [OURS, *PEERS] if name in args.only] or [OURS, *PEERS]
+    return [engine for engine in installed(args) if engine.name in names]
 
 
 def card(*arguments):
     """The card is asked in another process, because what it has of its memory would count for those that follow."""
     command = [sys.executable, HERE / "card.py", *arguments]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    ran = subprocess.run(command, stdout=subprocess.PIPE)
+    if ran.returncode:
+        # It has said why.
+        raise SystemExit(ran.returncode)
+    return json.loads(ran.stdout)
 
 
 def work_of(args, name):
@@ -83,8 +91,9 @@ def work_of(args, name):
 def prepare(args, engines, work):
     args.shapes.mkdir(parents=True, exist_ok=True)
     print(f"writing {work.name}", file=sys.stderr)
-    for engine in engines:
-        if hasattr(engine, "prepare"):
+    for engine in installed(args):
+        # Ours writes the shape that the others have, too.
+        if hasattr(engine, "prepare") and (engine in engines or engine.name == OURS):
             engine.prepare(work)
     # The disk is still when something is measured.
     os.sync()
@@ -113,7 +122,7 @@ def measured(args, engines, work, forms):
 
 def main():
     args = parsed()
-    engines = engines_of(args)
+    engines = wanted(args)
     found = card()
     forms = [form for form in FORMS if form in args.only] or FORMS
     names = [name for name in SHAPES if name in args.only] or SHAPES

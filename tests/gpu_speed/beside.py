@@ -1,5 +1,6 @@
 """The parts that all engines share: sizes, rows of the table, and the modules of the bench of processors, which stand
 in the folder beside this one."""
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,12 @@ PROMPTS, DECODED = [32, 512, 2048], [32, 2048]
 GENERATE = 160
 SEQUENCES = [1, 2, 4, 8, 16, 32]
 BATCH_PROMPT, BATCH_GENERATE = 128, 100
+
+
+def environment(*libraries):
+    """The variables of a process that finds libraries in these folders before it looks elsewhere."""
+    folders = [str(folder) for folder in libraries if folder] + [os.environ.get("LD_LIBRARY_PATH", "")]
+    return dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, folders)), PYTHONDONTWRITEBYTECODE="1")
 
 
 def decode_row(length):

@@ -1,11 +1,10 @@
 """llama.cpp on a card, through the script that measures it on a processor: another library is all that differs."""
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from beside import CPU_SPEED, HERE, batch_rows, speed_rows
+from beside import CPU_SPEED, HERE, batch_rows, environment, speed_rows
 from engines import physical_cores, run
 from weights import of_gguf
 
@@ -13,6 +12,8 @@ from weights import of_gguf
 BACK_END = "cuda"
 # Threads for the little that the processor does. More wait for each other longer.
 THREADS = 8
+# Tokens before those that are measured: it records the launches of a step after some, and replays them from then on.
+WARM_UP = 24
 # Shapes that random_gguf.py can write.
 SHAPES = ["qwen3-4b", "qwen3-30b-a3b", "gpt-oss-20b"]
 
@@ -33,15 +34,11 @@ class LlamaCpp:
             command = [sys.executable, HERE / "random_gguf.py", work.folder / "config.json", work.gguf]
             subprocess.run([str(word) for word in command], check=True)
 
-    def env(self):
-        env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
-        env.pop("LD_LIBRARY_PATH", None)
-        return env | ({"LD_LIBRARY_PATH": self.cuda} if self.cuda else {})
-
     def driver(self, form, work, generate, *arguments):
         command = [sys.executable, CPU_SPEED / "llama_cpp.py", form, "--library", self.library]
-        command += ["--threads", min(physical_cores(), THREADS), "--model", work.gguf, "--generate", generate]
-        lines, _ = run([*command, *arguments], self.env())
+        command += ["--threads", min(physical_cores(), THREADS), "--model", work.gguf]
+        command += ["--generate", generate, "--warm-up", WARM_UP]
+        lines, _ = run([*command, *arguments], environment(self.cuda))
         self.versions = lines[0]["versions"]
         if self.back_end not in self.versions.split(",")[1]:
             raise SystemExit(f"llama.cpp did not compute on the card: {self.versions}")

@@ -1,8 +1,7 @@
 """mlx-lm on a card, through the scripts that measure it everywhere."""
-import os
 from dataclasses import dataclass
 
-from beside import ORACLE, batch_rows, speed_rows
+from beside import ORACLE, batch_rows, environment, speed_rows
 from engines import run
 from weights import of_folder
 
@@ -16,22 +15,16 @@ class MlxLm:
     def measures(self, work, form):
         return True
 
-    def env(self):
-        env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
-        # It has an MLX of its own.
-        env.pop("LD_LIBRARY_PATH", None)
-        return env
-
     def speed(self, work):
         command = [self.python, ORACLE / "bench.py", "--model", work.folder, "--generate", work.generate]
-        lines, _ = run([*command, "--prompt-tokens", *work.prompts], self.env())
+        lines, _ = run([*command, "--prompt-tokens", *work.prompts], environment())
         self.versions = lines[0][0]["versions"]
         return speed_rows(lines[0])
 
     def batch(self, work):
         command = [self.python, ORACLE / "batch.py", "--model", work.folder, "--generate", work.batch_generate]
         command += ["--prompt-tokens", work.batch_prompt, "--sequences", *work.sequences]
-        lines, _ = run(command, self.env())
+        lines, _ = run(command, environment())
         return batch_rows(work.sequences, lines[0])
 
     def bytes_a_token(self, work):
