@@ -10,14 +10,14 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beside import BATCH_GENERATE, BATCH_PROMPT, GENERATE, HERE, PROMPTS, SEQUENCES, shares
+from beside import BATCH_GENERATE, BATCH_PROMPT, DECODED, GENERATE, HERE, PROMPTS, SEQUENCES, decode_row, shares
 from figures import OURS, measure, table
 from llama_peer import SHAPES as FOR_LLAMA_CPP
 from llama_peer import LlamaCpp
 from mlx_peer import MlxLm
 from ours import Ours
 
-# Shapes of crates/random-models. What llama.cpp has of Gemma 4 has other layers than its text model.
+# Shapes of crates/random-models; Gemma 4 is measured without llama.cpp.
 SHAPES = ["qwen3-4b", "qwen3-30b-a3b", "gpt-oss-20b", "gemma4-e4b"]
 FORMS = ["speed", "batch"]
 PEERS = ["mlx-lm", "llama.cpp"]
@@ -110,7 +110,8 @@ def measured(args, engines, work, forms):
         prepare(args, engines, work)
         bandwidth, before = card("--bandwidth")["bandwidth"], os.getloadavg()
         figures = measure(engines, work, forms, args.repeat)
-        figures |= shares(figures, engines, work, bandwidth["read"])
+        decoded = {row: figures[row] for row in map(decode_row, DECODED) if row in figures}
+        figures = decoded | shares(figures, engines, work, bandwidth["read"]) | figures
     finally:
         if not args.keep:
             remove(work)
