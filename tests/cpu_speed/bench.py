@@ -5,14 +5,14 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import models
 import perplexity
-from engines import CPUS, LlamaCpp, MlxLm, Ours, Work, others, physical_cores
+from engines import CPUS, LlamaCpp, MlxLm, Ours, Work, physical_cores
+from figures import OURS, measure, table
 
 HERE = Path(__file__).resolve().parent
 FORMS = ["speed", "batch", "ask"]
@@ -50,7 +50,7 @@ def parsed():
 def engines_of(args):
     common = {"threads": args.threads, "cpu": args.cpu}
     return [
-        Ours("ours", **common, bench=args.bench, ponder=args.ponder),
+        Ours(OURS, **common, bench=args.bench, ponder=args.ponder),
         LlamaCpp("llama.cpp", **common, library=args.library, python=sys.executable),
         MlxLm("mlx-lm", **common, python=args.oracle, preload=args.preload),
     ]
@@ -76,50 +76,6 @@ def remove(work):
         path.unlink(missing_ok=True)
 
 
-def measure(engines, work, forms, rounds):
-    """All figures, by row and engine. The one that begins is another one in each round."""
-    figures = {}
-    for turn in range(rounds):
-        for form in forms:
-            taking_part = [engine for engine in engines if engine.measures(work, form)]
-            shift = turn % len(taking_part)
-            for engine in taking_part[shift:] + taking_part[:shift]:
-                print(f"{work.name}, {form}, {engine.name}, round {turn + 1}", file=sys.stderr)
-                for row, value in getattr(engine, form)(work).items():
-                    figures.setdefault(row, {}).setdefault(engine.name, []).append(value)
-    return figures
-
-
-def number(value):
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def cell(values):
-    if not values:
-        return ""
-    if len(values) == 1:
-        return number(values[0])
-    return f"{number(statistics.median(values))} [{number(min(values))}–{number(max(values))}]"
-
-
-def table(name, figures, engines, before):
-    ours = [engine.name for engine in engines if isinstance(engine, Ours)]
-    columns = [engine.name for engine in engines if any(engine.name in of for of in figures.values())]
-    titles = ["measurement", *columns, *(f"{own} / llama.cpp" for own in ours)]
-    print(f"\n### {name}\n\n| " + " | ".join(titles) + " |\n|" + "---|" * len(titles))
-    for row, of in figures.items():
-        middle = {engine: statistics.median(values) for engine, values in of.items()}
-        ratios = [f"{middle[own] / middle['llama.cpp']:.2f}" for own in ours]
-        print(f"| {row} | " + " | ".join([*(cell(of.get(column)) for column in columns), *ratios]) + " |")
-    print(f"\nLoad of the computer before {loads(before)}, after {loads(os.getloadavg())}; cores that other programs")
-    print(f"used meanwhile: {cell(others)} of {os.cpu_count()}.", flush=True)
-    others.clear()
-
-
-def loads(averages):
-    return " ".join(f"{average:.1f}" for average in averages)
-
-
 def main():
     args = parsed()
     engines = engines_of(args)
@@ -136,7 +92,7 @@ def main():
             if forms:
                 before = os.getloadavg()
                 results[name] = measure(engines, work, forms, args.repeat)
-                table(name, results[name], engines, before)
+                table(name, results[name], engines, ["llama.cpp"], before)
             # 32 bits hold the same numbers as 16.
             if "perplexity" in chosen and name in models.SMOLLM2 and not name.endswith("32bit"):
                 predicted[name] = perplexity.measure(engines, work, args)

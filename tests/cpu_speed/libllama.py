@@ -46,7 +46,7 @@ def log(level, text, _):
 
 
 def open_library(folder, cpu):
-    """The library with the fastest of its CPU back ends, or the named one."""
+    """The library with a card's back end and the fastest of its CPU back ends, or the named one of those alone."""
     library = ctypes.CDLL(str(next(folder.glob("libllama.*so"))))
     ggml = ctypes.CDLL(str(next(folder.glob("libggml.*so"))))
     ggml.ggml_backend_load.restype = c_void_p
@@ -78,9 +78,10 @@ def open_library(folder, cpu):
 
 
 def back_end():
-    """The name of the CPU back end that this process has loaded."""
+    """The name of the back end that this process computes with: a card's, or else the processor's."""
     lines = Path("/proc/self/maps").read_text().splitlines()
-    return next(line.rpartition("libggml-")[2].removesuffix(".so") for line in lines if "libggml-cpu" in line)
+    names = {line.rpartition("libggml-")[2].removesuffix(".so") for line in lines if "libggml-" in line}
+    return "cuda" if "cuda" in names else next(name for name in names if name.startswith("cpu"))
 
 
 class Model:

@@ -16,12 +16,12 @@ def memory(field):
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 
 
-def prompt_of(length, vocabulary):
-    return [(place * 7919 + 13) % vocabulary for place in range(length)]
+def prompt_of(length, vocabulary, sequence=0):
+    return [(place * 7919 + 13 + sequence * 104729) % vocabulary for place in range(length)]
 
 
 def speed(model, args):
-    model.open(max(args.prompt_tokens) + args.generate)
+    model.open(max(args.prompt_tokens) + max(args.generate, args.warm_up))
 
     def measure(prompt, tokens):
         model.clear()
@@ -35,7 +35,7 @@ def speed(model, args):
     figures = []
     for length in args.prompt_tokens:
         prompt = prompt_of(length, model.vocabulary)
-        measure(prompt, 2)
+        measure(prompt, args.warm_up)
         first, last = measure(prompt, args.generate)
         figures.append({
             "prompt_tokens": length,
@@ -46,20 +46,22 @@ def speed(model, args):
 
 
 def batch(model, args):
-    prompt, rates = prompt_of(args.prompt_tokens[0], model.vocabulary), []
+    length, rates = args.prompt_tokens[0], []
 
     def measure(count, steps):
         model.clear()
-        tokens = [model.read(prompt, sequence) for sequence in range(count)]
-        tokens = model.step(tokens, len(prompt))
+        # Prompts are all different, as ours are: equal ones share experts.
+        prompts = [prompt_of(length, model.vocabulary, sequence) for sequence in range(count)]
+        tokens = [model.read(prompt, sequence) for sequence, prompt in enumerate(prompts)]
+        tokens = model.step(tokens, length)
         start = model.seconds
         for place in range(1, steps):
-            tokens = model.step(tokens, len(prompt) + place)
+            tokens = model.step(tokens, length + place)
         return (steps - 1) * count / (model.seconds - start)
 
     for count in args.sequences:
-        model.open(len(prompt) + args.generate, count)
-        measure(count, 2)
+        model.open(length + max(args.generate, args.warm_up), count)
+        measure(count, args.warm_up)
         rates.append(measure(count, args.generate))
     return rates
 
@@ -94,6 +96,7 @@ def main():
     parser.add_argument("--model", required=True, help="a GGUF file")
     parser.add_argument("--prompt-tokens", type=int, nargs="+", default=[32])
     parser.add_argument("--generate", type=int, default=32)
+    parser.add_argument("--warm-up", type=int, default=2, help="tokens that are generated before")
     parser.add_argument("--sequences", type=int, nargs="+", default=[1])
     parser.add_argument("--tokens", type=Path, help="a JSON list of token ids")
     parser.add_argument("--chunk", type=int, default=512)

@@ -11,11 +11,11 @@ from mlx_lm.generate import BatchGenerator
 from bench import load
 
 
-def measure(model, prompt, count, tokens, stream):
+def measure(model, prompts, tokens, stream):
     # More tokens than are timed: not all prompts are read at once, and all sequences have to decode meanwhile.
-    options = {"stream": stream} if stream is not None else {}
+    options, count = {"stream": stream} if stream is not None else {}, len(prompts)
     generator = BatchGenerator(model, max_tokens=tokens + 64, prefill_batch_size=count, **options)
-    generator.insert([prompt] * count)
+    generator.insert(prompts)
     while len(generator.next_generated()) < count:
         pass
     start = time.perf_counter()
@@ -24,6 +24,10 @@ def measure(model, prompt, count, tokens, stream):
     spent = time.perf_counter() - start
     generator.close()
     return tokens * count / spent
+
+
+def prompt_of(sequence, length, vocabulary):
+    return [(place * 7919 + 13 + sequence * 104729) % vocabulary for place in range(length)]
 
 
 def main():
@@ -40,12 +44,13 @@ def main():
     model = load(args.model, on_gpu)
     config = json.loads((Path(args.model) / "config.json").read_text())
     vocabulary = config.get("vocab_size") or config["text_config"]["vocab_size"]
-    prompt = [(place * 7919 + 13) % vocabulary for place in range(args.prompt_tokens)]
     rates = []
     for count in args.sequences:
+        # Prompts are all different, as those of the engine's own measurement: equal ones share experts.
+        prompts = [prompt_of(sequence, args.prompt_tokens, vocabulary) for sequence in range(count)]
         # The first run compiles the fused operations.
-        measure(model, prompt, count, 2, stream)
-        rates.append(measure(model, prompt, count, args.generate, stream))
+        measure(model, prompts, 2, stream)
+        rates.append(measure(model, prompts, args.generate, stream))
     print(json.dumps(rates))
 
 

@@ -29,7 +29,7 @@ struct PonderBench {
 enum Command {
     /// Measure prompt processing, first token, decoding, loading and memory
     Speed(speed::SpeedArgs),
-    /// Measure 1, 2, 4, 8 and 16 sequences that decode together
+    /// Measure sequences that decode together
     Batch(batch::BatchArgs),
     /// Measure the wait for a chat's next token beside other prompts
     Gaps(gaps::GapsArgs),

@@ -7,19 +7,22 @@ use protocol::{FolderSource, LocalEngine};
 use serde_json::json;
 
 use super::median::median;
-use super::numbers::{at_least_one, at_least_two};
+use super::numbers::{at_least_one, at_least_two, up_to};
 use super::peer;
 use crate::subject::SubjectArgs;
 
-/// Sequences that decode at once.
-const SIZES: [usize; 5] = [1, 2, 4, 8, 16];
+/// The most sequences that decode at once.
+const MOST: u64 = 32;
 
 /// `ponder-bench batch`.
 #[derive(Args)]
 pub struct BatchArgs {
     #[command(flatten)]
     subject: SubjectArgs,
-    /// Tokens of each prompt
+    /// Numbers of sequences that decode at once
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2,4,8,16", value_parser = up_to(MOST))]
+    sequences: Vec<usize>,
+    /// Tokens of each prompt; no two sequences have the same
     #[arg(long, value_name = "N", default_value = "256", value_parser = at_least_one())]
     prompt_tokens: usize,
     /// Tokens that each sequence generates
@@ -42,9 +45,10 @@ pub struct BatchArgs {
 /// When the model cannot be loaded or the peer does not run.
 pub async fn run(args: BatchArgs) -> Result<()> {
     let (engine, model) = args.subject.open().await?;
-    let (mut ours, mut peers) = (vec![Vec::new(); SIZES.len()], vec![Vec::new(); SIZES.len()]);
+    let sizes = &args.sequences;
+    let (mut ours, mut peers) = (vec![Vec::new(); sizes.len()], vec![Vec::new(); sizes.len()]);
     for _ in 0..args.repeat {
-        let measured = engine.bench_batch(model.clone(), SIZES.to_vec(), args.prompt_tokens, args.generate)?;
+        let measured = engine.bench_batch(model.clone(), sizes.clone(), args.prompt_tokens, args.generate)?;
         for (rates, figures) in ours.iter_mut().zip(measured) {
             rates.push(figures.tokens_per_second);
         }
@@ -65,7 +69,7 @@ pub async fn run(args: BatchArgs) -> Result<()> {
     } else {
         "\n"
     });
-    for ((count, ours), peers) in SIZES.iter().zip(ours).zip(peers) {
+    for ((count, ours), peers) in sizes.iter().zip(ours).zip(peers) {
         let (ours, peer) = (median(ours).context("nothing was measured")?, median(peers));
         if args.json {
             output::line(&json!({
@@ -89,6 +93,7 @@ fn measure_peer(script: &Path, model: &FolderSource, args: &BatchArgs) -> Result
     let (prompt, generate) = (args.prompt_tokens.to_string(), args.generate.to_string());
     let options = ["--prompt-tokens", &prompt, "--generate", &generate, "--sequences"];
     let options = options.map(str::to_owned);
-    let arguments: Vec<String> = options.into_iter().chain(SIZES.map(|size| size.to_string())).collect();
+    let sizes = args.sequences.iter().map(usize::to_string);
+    let arguments: Vec<String> = options.into_iter().chain(sizes).collect();
     peer::measure(script, model, peer::preload().as_deref(), &arguments)
 }

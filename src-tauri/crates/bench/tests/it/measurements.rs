@@ -35,6 +35,9 @@ fn drafts_and_batches_have_a_line_for_each_size() {
     assert!(batches
         .iter()
         .all(|line| line["tokens_per_second"].as_f64() > Some(0.0)));
+    let chosen = measured("batch", &["--repeat", "1", "--sequences", "3,2"]);
+    let sizes: Vec<u64> = chosen.iter().filter_map(|line| line["sequences"].as_u64()).collect();
+    assert_eq!(sizes, [3, 2]);
     let drafts = measured("lookup", &["--repeat", "1"]);
     assert!(!drafts.is_empty());
     assert!(

@@ -84,7 +84,8 @@ pub struct BatchFigures {
     pub tokens_per_second: f64,
 }
 
-/// Decodes `generate` tokens of each number of sequences together, after prompts of `prompt` tokens.
+/// Decodes `generate` tokens of each number of sequences together, after prompts of `prompt` tokens. No two prompts are
+/// the same: equal ones would send all sequences to the same experts.
 pub fn bench_batch(
     worker: &mut dyn ModelAccess,
     source: &FolderSource,
@@ -98,13 +99,17 @@ pub fn bench_batch(
     }
     let loaded = worker.ensure_loaded(source)?;
     let model = loaded.stepping();
-    let ids = bench_prompt(prompt, model.model.vocabulary());
+    let most = sizes.iter().copied().max().unwrap_or(0);
+    let all: Vec<Vec<u32>> = (0..most)
+        .map(|sequence| sequence_prompt(sequence, prompt, model.model.vocabulary()))
+        .collect();
     let measure = |count: usize, tokens: usize| -> Result<f64> {
-        let mut sequences = (0..count)
-            .map(|_| read(model.model, &ids))
-            .collect::<Result<Vec<_>>>()?;
+        let prompts = &all[..count];
+        let read = |ids: &Vec<u32>| read(model.model, ids);
+        let mut sequences = prompts.iter().map(read).collect::<Result<Vec<_>>>()?;
         let mut together: Vec<&mut Sequence> = sequences.iter_mut().collect();
-        let (last, mut start) = (vec![ids[prompt - 1]; count], None);
+        let last: Vec<u32> = prompts.iter().map(|ids| ids[prompt - 1]).collect();
+        let mut start = None;
         decode(model, &last, &mut together, tokens, || {
             start.get_or_insert_with(Instant::now);
         })?;
@@ -282,7 +287,13 @@ fn steps(model: Stepping<'_>, prompt: &[u32], count: usize) -> Result<[f64; 3]> 
 /// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the
 /// same.
 pub fn bench_prompt(length: usize, vocabulary: u32) -> Vec<u32> {
+    sequence_prompt(0, length, vocabulary)
+}
+
+/// The tokens that one of several sequences reads; `tests/oracle/batch.py` makes the same.
+fn sequence_prompt(sequence: usize, length: usize, vocabulary: u32) -> Vec<u32> {
+    let first = sequence as u64 * 104_729 + 13;
     (0..length as u64)
-        .map(|index| ((index * 7919 + 13) % u64::from(vocabulary)) as u32)
+        .map(|index| ((index * 7919 + first) % u64::from(vocabulary)) as u32)
         .collect()
 }
