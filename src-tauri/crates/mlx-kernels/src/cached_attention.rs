@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use mlx::recording::{CacheOf, CachedAttention};
+use mlx::recording::{CacheOf, CacheShape, CachedAttention, StepRows};
 use mlx::Result;
 
 use crate::compiler::{Entry, Module};
 use crate::program;
-use crate::record::{CacheShape, Grid};
+use crate::record::Grid;
 
 /// Threads of a block: as many warps as the kernel counts on.
 const THREADS: u32 = 128;
@@ -24,16 +24,23 @@ const ENTRY: Entry = Entry {
     inputs: &["p", "queries", "keys", "values", "sinks", "places", "offsets"],
     outputs: &["result", "partial", "counter"],
     call: "ponder_cached_entry(p_shape, queries, keys, values, sinks, places, offsets, result, partial, counter);",
+    waits: false,
 };
+
+/// The work of a launch.
+#[derive(Clone, Copy)]
+enum Work {
+    Read = 0,
+    WriteAndRead = 1,
+    Write = 2,
+}
 
 /// How an attention is launched.
 pub struct Plan {
     /// The kernel for its heads.
     pub module: Rc<Module>,
-    /// The numbers that the kernel gets.
-    pub numbers: [i32; 8],
-    /// Its blocks and threads.
-    pub grid: Grid,
+    /// The numbers that the kernel gets, and its blocks and threads, of each launch.
+    pub launches: Vec<([i32; 8], Grid)>,
     /// The shape of the result.
     pub result: [i32; 2],
     /// How many floats blocks leave for the one that joins.
@@ -43,7 +50,7 @@ pub struct Plan {
 }
 
 /// The launch of an attention to caches of this shape; `None` if the kernel does not fit its heads.
-pub fn plan(attention: CachedAttention<'_>, caches: CacheShape) -> Result<Option<Plan>> {
+pub fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows) -> Result<Option<Plan>> {
     let CachedAttention {
         queries,
         cache,
@@ -51,9 +58,13 @@ pub fn plan(attention: CachedAttention<'_>, caches: CacheShape) -> Result<Option
         window,
         sinks,
     } = attention;
-    let &[sequences, heads, 1, width] = queries.shape() else {
-        return Ok(None);
+    let (heads, width) = match (queries.shape(), rows) {
+        (&[_, heads, 1, width], _) => (heads, width),
+        // Tokens of one sequence are called its length, though kernels lay them out as those of several.
+        (&[1, heads, _, width], StepRows::OfOne(_)) => (heads, width),
+        _ => return Ok(None),
     };
+    let count = rows.count() as i32;
     let (dtype, key_heads) = (queries.dtype(), caches.heads);
     let (writes, alike) = match cache {
         CacheOf::Own(keys, values) => (true, keys.dtype() == dtype && values.dtype() == dtype),
@@ -70,20 +81,30 @@ pub fn plan(attention: CachedAttention<'_>, caches: CacheShape) -> Result<Option
     if of_block * width > MAX_NUMBERS {
         return Ok(None);
     }
-    let at_once = sequences * key_heads * groups;
+    let at_once = count * key_heads * groups;
     let parts = (BLOCKS / at_once).clamp(1, MAX_PARTS);
     let window = window.map_or(0, |window| window as i32);
-    // A kernel gets its numbers as a shape, in which each is one more.
-    let numbers = [
-        heads,
-        key_heads,
-        parts,
-        groups,
-        window,
-        i32::from(sinks.is_some()),
-        scale.to_bits() as i32,
-        i32::from(writes),
-    ];
+    let launch = |parts: i32, groups: i32, work: Work| {
+        let numbers = [
+            heads,
+            key_heads,
+            parts,
+            groups,
+            window,
+            i32::from(sinks.is_some()),
+            scale.to_bits() as i32,
+            work as i32,
+        ];
+        // A kernel gets its numbers as a shape, in which each is one more.
+        let grid = ((key_heads * groups * parts) as u32, count as u32, THREADS);
+        (numbers.map(|number| number + 1), grid)
+    };
+    let launches = match (writes, rows) {
+        (false, _) => vec![launch(parts, groups, Work::Read)],
+        (true, StepRows::OfSequences(_)) => vec![launch(parts, groups, Work::WriteAndRead)],
+        // A token sees what those before it write.
+        (true, StepRows::OfOne(_)) => vec![launch(1, 1, Work::Write), launch(parts, groups, Work::Read)],
+    };
     let functions = format!(
         "#define WIDTH {width}\n#define QUERIES {of_block}\n{}",
         include_str!("cuda/cached.cuh")
@@ -91,9 +112,8 @@ pub fn plan(attention: CachedAttention<'_>, caches: CacheShape) -> Result<Option
     let module = program::module(&format!("cached_{width}_{of_block}"), dtype, ENTRY, &functions)?;
     Ok(Some(Plan {
         module: Rc::new(module),
-        numbers: numbers.map(|number| number + 1),
-        grid: ((key_heads * groups * parts) as u32, sequences as u32, THREADS),
-        result: [sequences, heads * width],
+        launches,
+        result: [count, heads * width],
         partial: [at_once * parts * of_block * (width + 2)],
         counters: [at_once],
     }))

@@ -26,6 +26,8 @@ pub struct Entry {
     pub outputs: &'static [&'static str],
     /// The call in which all of it ends; shapes and strides are passed if it names them.
     pub call: &'static str,
+    /// True if the functions wait for the launch before by themselves.
+    pub waits: bool,
 }
 
 impl Entry {
@@ -50,10 +52,20 @@ impl Entry {
         let outputs = self.outputs.iter().map(|output| format!("void* {output}"));
         let parameters: Vec<String> = inputs.chain(outputs).collect();
         format!(
-            "extern \"C\" __global__ void {FUNCTION}({}) {{ {} }}\n",
+            "extern \"C\" __global__ void {FUNCTION}({}) {{ {}{} }}\n",
             parameters.join(", "),
+            self.begins(),
             self.call
         )
+    }
+
+    /// The call by which launches of a graph overlap: a kernel lets the next one come, and waits for the one before it
+    /// unless it has something to do until then.
+    fn begins(&self) -> &'static str {
+        match self.waits {
+            true => "",
+            false => "ponder_begin(); ",
+        }
     }
 
     /// The source that MLX would compile for these types of inputs and results (`build_kernel` in MLX's
@@ -268,6 +280,7 @@ mod tests {
             inputs: &["p", "a", "b", "c", "d"],
             outputs: &["queries", "keys", "values"],
             call: "ponder_three(p_shape, a, b, c, d, queries, keys, values);",
+            waits: false,
         };
         let (half, int) = (Dtype::Bfloat16, Dtype::Int32);
         let types = [int, half, half, Dtype::Float32, int, half, half, half];
@@ -279,6 +292,7 @@ mod tests {
             inputs: &["p", "a", "b", "c", "d"],
             outputs: &["out"],
             call: "ponder_one(p_shape, a, a_shape, a_strides, b, b_strides, c, c_shape, d, out);",
+            waits: false,
         };
         let packed = [int, half, Dtype::Uint32, half, half, half];
         let source = entry
@@ -293,11 +307,12 @@ mod tests {
             inputs: &["p", "a"],
             outputs: &["out"],
             call: "f(p_shape, a, a_strides, out);",
+            waits: false,
         };
         assert_eq!(
             entry.function(),
             "extern \"C\" __global__ void ponder_kernel(const void* p, const __grid_constant__ Shape p_shape, const void* a, const \
-             __grid_constant__ Strides a_strides, void* out) { f(p_shape, a, a_strides, out); }\n"
+             __grid_constant__ Strides a_strides, void* out) { ponder_begin(); f(p_shape, a, a_strides, out); }\n"
         );
     }
 }

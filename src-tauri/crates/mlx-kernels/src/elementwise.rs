@@ -16,6 +16,7 @@ const ENTRY: Entry = Entry {
     inputs: &["p", "sizes", "a", "b"],
     outputs: &["out"],
     call: "ponder_elementwise_entry(p_shape, sizes_shape, a, a_shape, b, b_shape, out);",
+    waits: false,
 };
 
 fn number(operation: Elementwise) -> i32 {

@@ -10,19 +10,22 @@ use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::sys::{
+    cuLaunchKernelEx, CUgraphInstantiate_flags, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue,
+    CUlaunchConfig, CUstreamCaptureMode,
+};
 use cudarc::driver::{
     result, CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaSlice, CudaStream, DevicePtr, DriverError,
     PinnedHostSlice,
 };
 use cudarc::nvrtc::Ptx;
-use mlx::recording::{CachePlace, NextToken, Origin, RecordedStep};
+use mlx::recording::{CachePlace, CacheShape, NextToken, Origin, RecordedStep};
 use mlx::tensor::{eval, Tensor};
 use mlx::{Error, Result};
 
 use crate::addresses::addresses;
 use crate::compiler::{Module, FUNCTION};
-use crate::record::{Argument, Buffer, CacheShape, Launch, Recorder, OFFSETS, PLACES, PLACE_BYTES, POSITIONS, TOKENS};
+use crate::record::{Argument, Buffer, Launch, Recorder, OFFSETS, PLACES, PLACE_BYTES, POSITIONS, TOKENS};
 
 /// Steps whose tokens are kept: one that is computed while the one before it is read.
 const KEPT: usize = 2;
@@ -35,6 +38,8 @@ struct Card {
     /// All recorded steps of a thread follow each other.
     stream: Arc<CudaStream>,
     functions: RefCell<HashMap<String, CudaFunction>>,
+    /// True if launches may overlap: from Hopper on.
+    overlaps: bool,
     /// True if there may be steps that are not finished.
     busy: Cell<bool>,
 }
@@ -51,10 +56,12 @@ fn card() -> Result<Rc<Card>> {
     // SAFETY: there is one stream, so nothing has to wait for another.
     unsafe { context.disable_event_tracking() };
     let stream = context.new_stream().map_err(failed)?;
+    let overlaps = context.compute_capability().map_err(failed)?.0 >= 9;
     let card = Rc::new(Card {
         context,
         stream,
         functions: RefCell::default(),
+        overlaps,
         busy: Cell::new(false),
     });
     CARD.set(Some(card.clone()));
@@ -101,7 +108,7 @@ impl Card {
 /// A recorded step.
 pub struct Graph {
     card: Rc<Card>,
-    sequences: usize,
+    rows: usize,
     caches: Vec<CacheShape>,
     graph: CudaGraph,
     /// Where the buffers that every step has begin.
@@ -110,7 +117,8 @@ pub struct Graph {
     tokens: Vec<(PinnedHostSlice<u32>, CudaEvent)>,
     /// How many steps were begun.
     steps: u64,
-    logits: Tensor,
+    /// `None` if the step chooses no tokens.
+    logits: Option<Tensor>,
     /// The tensors whose places are known to the card.
     bound: Vec<u64>,
     _memory: CudaSlice<u8>,
@@ -118,27 +126,32 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of what was recorded; the last launch but one writes `logits`.
-    pub fn new(mut recorder: Recorder, logits: &Tensor) -> Result<Self> {
-        let card = card()?;
-        let Origin::Launch(last) = logits.origin() else {
-            return Err(Error::Unsupported("logits that no recorded launch writes".into()));
+    /// The graph of what was recorded, which writes `logits`, if there are any.
+    pub fn new(mut recorder: Recorder, logits: Option<&Tensor>) -> Result<Self> {
+        let (card, rows) = (card()?, recorder.rows.count());
+        let last = match logits.map(Tensor::origin) {
+            Some(Origin::Launch(launched)) => Some(launched.buffer),
+            Some(_) => return Err(Error::Unsupported("logits that no recorded launch writes".into())),
+            None => None,
         };
-        let logits = Tensor::zeros(logits.shape(), logits.dtype())?;
-        eval([&logits])?;
-        recorder.buffers[PLACES].bytes = recorder.caches.len() * recorder.sequences * PLACE_BYTES;
+        // Those that MLX's samplers read lie in memory of MLX's.
+        let logits = logits
+            .map(|logits| Tensor::zeros(logits.shape(), logits.dtype()))
+            .transpose()?;
+        eval(&logits)?;
+        recorder.buffers[PLACES].bytes = recorder.caches.len() * rows * PLACE_BYTES;
         let (offsets, size) = layout(
             &recorder.buffers,
             &recorder.launches.iter().map(used).collect::<Vec<_>>(),
         );
         let memory = card.stream.alloc_zeros::<u8>(size).map_err(failed)?;
         let start = memory.device_ptr(&card.stream).0;
-        let constants = recorder.constants.iter().chain([&logits]);
+        let constants = recorder.constants.iter().chain(&logits);
         let constants_at = addresses(&constants.collect::<Vec<_>>())?;
         let logits_at = constants_at.last().copied().unwrap_or(0);
         let at = |argument: &Argument| match argument {
             Argument::Constant(number) => constants_at[*number].to_ne_bytes().to_vec(),
-            Argument::Buffer(buffer, offset) if *buffer == last.buffer => {
+            Argument::Buffer(buffer, offset) if Some(*buffer) == last => {
                 (logits_at + *offset as u64).to_ne_bytes().to_vec()
             }
             Argument::Buffer(buffer, offset) => (start + (offsets[*buffer] + offset) as u64).to_ne_bytes().to_vec(),
@@ -152,7 +165,7 @@ impl Graph {
         let graph = capture(&card, launches)?;
         let tokens = (0..KEPT).map(|_| {
             // SAFETY: the numbers are written before they are read.
-            let numbers = unsafe { card.context.alloc_pinned_with_flags(recorder.sequences, 0) }?;
+            let numbers = unsafe { card.context.alloc_pinned_with_flags(rows, 0) }?;
             Ok((numbers, card.context.new_event(None)?))
         });
         let tokens = tokens
@@ -160,12 +173,12 @@ impl Graph {
             .map_err(failed)?;
         tracing::debug!(
             launches = recorder.launches.len(),
-            sequences = recorder.sequences,
+            rows,
             bytes = size,
             "recorded a step"
         );
         Ok(Self {
-            sequences: recorder.sequences,
+            rows,
             caches: recorder.caches,
             graph,
             fixed: [TOKENS, OFFSETS, POSITIONS, PLACES].map(|buffer| start + offsets[buffer] as u64),
@@ -239,23 +252,40 @@ fn capture(card: &Card, launches: Vec<Prepared>) -> Result<CudaGraph> {
     let stream = &card.stream;
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     stream.begin_capture(mode).map_err(failed)?;
-    let launched = launches
-        .into_iter()
-        .try_for_each(|(function, mut arguments, (x, y, threads))| {
-            let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
-            // SAFETY: the arguments are those that the function takes, and are copied by the call.
-            unsafe {
-                let (blocks, block) = ((x, y, 1), (threads, 1, 1));
-                result::launch_kernel(
-                    function.cu_function(),
-                    blocks,
-                    block,
-                    0,
-                    stream.cu_stream(),
-                    &mut pointers,
-                )
-            }
-        });
+    // Kernels wait by themselves for what they read, so that each may come while the one before it runs.
+    let mut overlaps = CUlaunchAttribute {
+        id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: CUlaunchAttributeValue {
+            programmaticStreamSerializationAllowed: 1,
+        },
+    };
+    let mut launch = |(function, mut arguments, (x, y, threads)): Prepared| {
+        let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
+        let config = CUlaunchConfig {
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            hStream: stream.cu_stream(),
+            attrs: &mut overlaps,
+            numAttrs: u32::from(card.overlaps),
+        };
+        // SAFETY: the arguments are those that the function takes, and are copied by the call.
+        unsafe {
+            cuLaunchKernelEx(
+                &config,
+                function.cu_function(),
+                pointers.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+        .result()
+    };
+    let launched = launches.into_iter().try_for_each(&mut launch);
     let graph = stream.end_capture(CUgraphInstantiate_flags(0));
     launched.map_err(failed)?;
     let graph = graph.map_err(failed)?;
@@ -263,10 +293,12 @@ fn capture(card: &Card, launches: Vec<Prepared>) -> Result<CudaGraph> {
 }
 
 impl RecordedStep for Graph {
-    fn bind(&mut self, sequences: &[Vec<CachePlace<'_>>]) -> Result<()> {
-        let of_all = || {
-            (0..self.caches.len()).flat_map(|cache| sequences.iter().filter_map(move |sequence| sequence.get(cache)))
-        };
+    fn cache_shapes(&self) -> &[CacheShape] {
+        &self.caches
+    }
+
+    fn bind(&mut self, rows: &[Vec<CachePlace<'_>>]) -> Result<()> {
+        let of_all = || (0..self.caches.len()).flat_map(|cache| rows.iter().filter_map(move |row| row.get(cache)));
         let ids: Vec<u64> = of_all()
             .flat_map(|place| [place.keys.id(), place.values.id()])
             .collect();
@@ -284,11 +316,8 @@ impl RecordedStep for Graph {
             alike(place.keys) && alike(place.values) && place.keys.dim(2) == place.values.dim(2)
         };
         let all_fit = self.caches.iter().enumerate().all(|(index, shape)| {
-            let of_cache = sequences.iter().map(|sequence| sequence.get(index));
-            sequences.len() == self.sequences
-                && of_cache
-                    .into_iter()
-                    .all(|place| place.is_some_and(|place| fits(shape, place)))
+            let mut of_cache = rows.iter().map(|row| row.get(index));
+            rows.len() == self.rows && of_cache.all(|place| place.is_some_and(|place| fits(shape, place)))
         });
         if !all_fit {
             return Err(Error::Unsupported("caches of another shape than were recorded".into()));
@@ -321,7 +350,7 @@ impl RecordedStep for Graph {
         let (numbers, done) = &mut self.tokens[self.steps as usize % KEPT];
         // SAFETY: whoever asked for an earlier step's tokens has them; the numbers live as long as the graph.
         unsafe {
-            let to = std::slice::from_raw_parts_mut(numbers.as_mut_ptr().map_err(failed)?, self.sequences);
+            let to = std::slice::from_raw_parts_mut(numbers.as_mut_ptr().map_err(failed)?, self.rows);
             result::memcpy_dtoh_async(to, self.fixed[TOKENS], stream.cu_stream()).map_err(failed)?;
         }
         done.record(stream).map_err(failed)?;
@@ -342,7 +371,8 @@ impl RecordedStep for Graph {
 
     fn logits(&mut self) -> Result<Tensor> {
         self.card.stream.synchronize().map_err(failed)?;
-        Ok(self.logits.clone())
+        let logits = self.logits.clone();
+        logits.ok_or_else(|| Error::Failed("a step that chooses no tokens has no logits".into()))
     }
 }
 

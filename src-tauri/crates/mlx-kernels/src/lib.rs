@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 
 use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, ResidualInput, Rows, Split};
 use mlx::ops::Mask;
-use mlx::recording::{CachedAttention, RecordedStep};
+use mlx::recording::{CachedAttention, RecordedStep, StepRows};
 use mlx::tensor::Tensor;
 use mlx::{device, Result};
 
@@ -147,12 +147,12 @@ impl FusedKernels for CudaKernels {
 
     fn record(
         &self,
-        sequences: usize,
+        rows: StepRows,
         describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
     ) -> Result<Option<Box<dyn RecordedStep>>> {
         static WANTED: OnceLock<bool> = OnceLock::new();
         match *WANTED.get_or_init(|| is_wanted("PONDER_GRAPHS")) {
-            true => record::record(sequences, describe),
+            true => record::record(rows, describe),
             false => Ok(None),
         }
     }
@@ -182,6 +182,7 @@ impl FusedKernels for CudaKernels {
 
     fn clear(&self) {
         graph::clear();
+        addresses::clear();
         kernel::clear();
     }
 }

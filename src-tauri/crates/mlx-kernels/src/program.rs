@@ -105,7 +105,12 @@ impl Program {
     pub fn module(self, dtype: Dtype) -> Result<Module> {
         let (inputs, outputs, call) = self.call();
         let call = call.to_str().map_err(|error| Error::Failed(error.to_string()))?;
-        let entry = Entry { inputs, outputs, call };
+        let entry = Entry {
+            inputs,
+            outputs,
+            call,
+            waits: false,
+        };
         module(
             &format!("{self:?}").to_lowercase(),
             dtype,

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use mlx::recording::{self, CacheOf, CachedAttention, Launched, Origin, RecordedStep, MAX_AXES};
+use mlx::recording::{self, CacheOf, CacheShape, CachedAttention, Launched, Origin, RecordedStep, StepRows, MAX_AXES};
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Error, Result};
 
@@ -12,13 +12,13 @@ use crate::compiler::Module;
 use crate::graph::Graph;
 use crate::{cached_attention, elementwise, ends};
 
-/// The tokens `[sequences]` that a step reads, and then those that it chose.
+/// The tokens `[rows]` that a step reads, and then those that it chose.
 pub const TOKENS: usize = 0;
-/// How many tokens each sequence has in its caches, `[sequences]`.
+/// How many tokens its sequence has in its caches before each, `[rows]`.
 pub const OFFSETS: usize = 1;
-/// The positions of the tokens, `[sequences]`.
+/// The positions of the tokens, `[rows]`.
 pub const POSITIONS: usize = 2;
-/// Where the caches lie, `[attentions, sequences]` of [`PLACE_BYTES`].
+/// Where the caches lie, `[caches, rows]` of [`PLACE_BYTES`].
 pub const PLACES: usize = 3;
 /// The address of keys, that of values, and how many positions there is room for.
 pub const PLACE_BYTES: usize = 24;
@@ -30,6 +30,7 @@ const PASSED_AXES: usize = 10;
 pub type Grid = (u32, u32, u32);
 
 /// What is passed to a kernel.
+#[derive(Clone)]
 pub enum Argument {
     /// The address of a constant.
     Constant(usize),
@@ -57,21 +58,10 @@ pub struct Buffer {
     pub lasts: bool,
 }
 
-/// The caches of one attention: those of all sequences are alike.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct CacheShape {
-    /// The type of keys and values.
-    pub dtype: Dtype,
-    /// Key heads.
-    pub heads: i32,
-    /// Width of a head.
-    pub width: i32,
-}
-
 /// A step that is being recorded.
 pub struct Recorder {
-    /// How many sequences it has.
-    pub sequences: usize,
+    /// Its rows.
+    pub rows: StepRows,
     /// Its launches in order.
     pub launches: Vec<Launch>,
     /// All buffers.
@@ -88,14 +78,14 @@ thread_local! {
 }
 
 impl Recorder {
-    fn new(sequences: usize) -> Self {
+    fn new(rows: StepRows) -> Self {
         let numbers = || Buffer {
-            bytes: sequences * size_of::<u32>(),
+            bytes: rows.count() * size_of::<u32>(),
             lasts: true,
         };
         let places = Buffer { bytes: 0, lasts: true };
         Self {
-            sequences,
+            rows,
             launches: Vec::new(),
             buffers: vec![numbers(), numbers(), numbers(), places],
             constants: Vec::new(),
@@ -148,20 +138,25 @@ fn bytes_of(dtype: Dtype) -> Result<usize> {
 
 /// Records the step that `describe` describes; `None` if it cannot be.
 pub fn record(
-    sequences: usize,
+    rows: StepRows,
     describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
 ) -> Result<Option<Box<dyn RecordedStep>>> {
-    RECORDER.set(Some(Recorder::new(sequences)));
+    RECORDER.set(Some(Recorder::new(rows)));
     let described = recording::on(elementwise::elementwise, || {
-        let logits = describe(&numbers(TOKENS, sequences, Dtype::Uint32)?)?;
-        ends::likeliest(&logits, sequences)?;
-        Ok(logits)
+        let made = describe(&numbers(TOKENS, rows.count(), Dtype::Uint32)?)?;
+        Ok(match rows {
+            StepRows::OfSequences(sequences) => {
+                ends::likeliest(&made, sequences)?;
+                Some(made)
+            }
+            StepRows::OfOne(_) => None,
+        })
     });
     let recorder = RECORDER.take();
     match (described, recorder) {
-        (Ok(logits), Some(recorder)) => Ok(Some(Box::new(Graph::new(recorder, &logits)?))),
+        (Ok(logits), Some(recorder)) => Ok(Some(Box::new(Graph::new(recorder, logits.as_ref())?))),
         (Err(error @ Error::Unsupported(_)), _) => {
-            tracing::debug!(%error, sequences, "steps of this model are not recorded");
+            tracing::debug!(%error, ?rows, "steps of this model are not recorded");
             Ok(None)
         }
         (Err(error), _) => Err(error),
@@ -171,14 +166,14 @@ pub fn record(
 
 /// The positions of the tokens of the step that is being recorded.
 pub fn positions() -> Option<Tensor> {
-    let sequences = RECORDER.with_borrow(|recorder| recorder.as_ref().map(|recorder| recorder.sequences))?;
-    let positions = || numbers(POSITIONS, sequences, Dtype::Int32).ok();
+    let rows = RECORDER.with_borrow(|recorder| recorder.as_ref().map(|recorder| recorder.rows))?;
+    let positions = || numbers(POSITIONS, rows.count(), Dtype::Int32).ok();
     recording::is_on().then(positions).flatten()
 }
 
-/// The numbers `[sequences]` of a buffer that every step has.
-fn numbers(buffer: usize, sequences: usize, dtype: Dtype) -> Result<Tensor> {
-    let shape = [sequences as i32];
+/// The numbers `[rows]` of a buffer that every step has.
+fn numbers(buffer: usize, rows: usize, dtype: Dtype) -> Result<Tensor> {
+    let shape = [rows as i32];
     Ok(Tensor::zeros(&shape, dtype)?.from_launch(Launched::new(buffer, &shape)))
 }
 
@@ -240,38 +235,43 @@ pub fn attend(attention: CachedAttention<'_>) -> Result<Option<Tensor>> {
         },
     };
     let shape = shape.ok_or_else(of_width)?;
-    let plan = cached_attention::plan(attention, shape)?.ok_or_else(of_width)?;
+    let rows = with(|recorder| Ok(recorder.rows))?;
+    let plan = cached_attention::plan(attention, shape, rows)?.ok_or_else(of_width)?;
     with(|recorder| {
         if number == recorder.caches.len() {
             recorder.caches.push(shape);
         }
         let queries = recorder.input(attention.queries)?;
-        let (keys, values) = match attention.cache {
-            CacheOf::Own(keys, values) => (recorder.input(keys)?, recorder.input(values)?),
-            CacheOf::Shared(_) => (nothing(), nothing()),
+        let [keys, values] = match attention.cache {
+            CacheOf::Own(keys, values) => [recorder.input(keys)?, recorder.input(values)?],
+            CacheOf::Shared(_) => [nothing(), nothing()],
         };
         let sinks = attention.sinks.map(|sinks| recorder.input(sinks)).transpose()?;
         let result = recorder.buffer(&plan.result, dtype, false)?;
         let partial = recorder.buffer(&plan.partial, Dtype::Float32, false)?;
         let counters = recorder.buffer(&plan.counters, Dtype::Uint32, true)?;
-        let arguments = vec![
+        let arguments = [
             nothing(),
-            Argument::Bytes(shape_bytes(&plan.numbers)),
+            nothing(),
             queries,
             keys,
             values,
             sinks.unwrap_or_else(nothing),
-            Argument::Buffer(PLACES, number * recorder.sequences * PLACE_BYTES),
+            Argument::Buffer(PLACES, number * rows.count() * PLACE_BYTES),
             Argument::Buffer(OFFSETS, 0),
             Argument::Buffer(result.buffer, 0),
             Argument::Buffer(partial.buffer, 0),
             Argument::Buffer(counters.buffer, 0),
         ];
-        recorder.launches.push(Launch {
-            module: plan.module,
-            arguments,
-            grid: plan.grid,
-        });
+        for (numbers, grid) in plan.launches {
+            let mut arguments = arguments.to_vec();
+            arguments[1] = Argument::Bytes(shape_bytes(&numbers));
+            recorder.launches.push(Launch {
+                module: plan.module.clone(),
+                arguments,
+                grid,
+            });
+        }
         Tensor::zeros(&plan.result, dtype).map(|described| Some(described.from_launch(result)))
     })
 }

@@ -8,7 +8,7 @@ use mlx_rs::Dtype;
 use crate::error::Result;
 use crate::ops::Mask;
 use crate::quantized::QuantizedTensor;
-use crate::recording::{CachedAttention, RecordedStep};
+use crate::recording::{CachedAttention, RecordedStep, StepRows};
 use crate::tensor::Tensor;
 
 /// A norm by its factors `[width]` and epsilon.
@@ -274,22 +274,22 @@ pub trait FusedKernels {
         Ok(None)
     }
 
-    /// Records the step of so many sequences that `describe` describes: it gets their tokens `[sequences]` and returns
-    /// their logits. `None` if it has operations that cannot be recorded.
+    /// Records the step that `describe` describes: it gets the tokens `[rows]` and returns the logits, or states if no
+    /// token is to be chosen. `None` if it has operations that cannot be recorded.
     fn record(
         &self,
-        sequences: usize,
+        rows: StepRows,
         describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
     ) -> Result<Option<Box<dyn RecordedStep>>> {
         Ok(None)
     }
 
-    /// The positions `[sequences]` of the tokens of a step that is being recorded; numbers would be recorded with it.
+    /// The positions `[rows]` of the tokens of a step that is being recorded; numbers would be recorded with it.
     fn recorded_positions(&self) -> Option<Tensor> {
         None
     }
 
-    /// Attention by caches, `[sequences, heads · width]`, if a step is being recorded.
+    /// Attention by caches, `[rows, heads · width]`, if a step is being recorded.
     fn attend_cached(&self, attention: CachedAttention<'_>) -> Result<Option<Tensor>> {
         Ok(None)
     }

@@ -7,6 +7,8 @@
 
 use std::cell::Cell;
 
+use mlx_rs::Dtype;
+
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -161,7 +163,36 @@ pub struct CachedAttention<'a> {
     pub sinks: Option<&'a Tensor>,
 }
 
-/// Keys and values of a layer and a sequence `[1, key heads, places, width]`, with room for one more position.
+/// Whose tokens the rows of a recorded step are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StepRows {
+    /// The next one of each of so many sequences, whose next tokens are chosen.
+    OfSequences(usize),
+    /// So many of one sequence, one after another, that are read for the sake of its caches.
+    OfOne(usize),
+}
+
+impl StepRows {
+    /// How many there are.
+    pub fn count(self) -> usize {
+        match self {
+            Self::OfSequences(count) | Self::OfOne(count) => count,
+        }
+    }
+}
+
+/// The caches of one layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheShape {
+    /// The type of keys and values.
+    pub dtype: Dtype,
+    /// Key heads.
+    pub heads: i32,
+    /// Width of a head.
+    pub width: i32,
+}
+
+/// Keys and values of a layer and a sequence `[1, key heads, places, width]`, with room for the positions of a step.
 #[derive(Clone, Copy)]
 pub struct CachePlace<'a> {
     /// The keys.
@@ -170,7 +201,7 @@ pub struct CachePlace<'a> {
     pub values: &'a Tensor,
 }
 
-/// The input of a step for one sequence.
+/// The input of a step for one of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextToken {
     /// The token.
@@ -181,13 +212,16 @@ pub struct NextToken {
     pub position: u32,
 }
 
-/// A decode step of some number of sequences, recorded.
+/// A step that was recorded.
 pub trait RecordedStep {
-    /// Reads and writes these caches from now on: those of each sequence, in the order in which layers attend.
+    /// The caches that it reads and writes, in their order.
+    fn cache_shapes(&self) -> &[CacheShape];
+
+    /// Reads and writes these caches from now on: those of each row.
     ///
     /// # Errors
     /// If MLX or the card fails, or the caches are not as when the step was recorded.
-    fn bind(&mut self, sequences: &[Vec<CachePlace<'_>>]) -> Result<()>;
+    fn bind(&mut self, rows: &[Vec<CachePlace<'_>>]) -> Result<()>;
 
     /// Begins the step with these tokens, or with those that the step before chose, one position further. The result is
     /// the number of the step, by which [`RecordedStep::tokens`] knows it.

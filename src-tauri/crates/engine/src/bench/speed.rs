@@ -11,7 +11,6 @@ use protocol::{FolderSource, Sampling};
 use crate::backend::prefill_chunk;
 use crate::error::{Error, Result};
 use crate::kernels::begin;
-use crate::models::Model;
 use crate::schedule::command::ModelAccess;
 use crate::sequence::prompt_lookup::LENGTHS;
 use crate::sequence::sampler::{Sampler, SamplerConfig};
@@ -105,7 +104,7 @@ pub fn bench_batch(
         .collect();
     let measure = |count: usize, tokens: usize| -> Result<f64> {
         let prompts = &all[..count];
-        let read = |ids: &Vec<u32>| read(model.model, ids);
+        let read = |ids: &Vec<u32>| read(model, ids);
         let mut sequences = prompts.iter().map(read).collect::<Result<Vec<_>>>()?;
         let mut together: Vec<&mut Sequence> = sequences.iter_mut().collect();
         let last: Vec<u32> = prompts.iter().map(|ids| ids[prompt - 1]).collect();
@@ -153,7 +152,7 @@ pub fn bench_lookup(
     let model = loaded.stepping();
     let ids = bench_prompt(prompt, model.model.vocabulary());
     let stepped = |tokens: usize| -> Result<(Vec<u32>, f64)> {
-        let (mut sequence, mut text) = (read(model.model, &ids)?, vec![ids[prompt - 1]]);
+        let (mut sequence, mut text) = (read(model, &ids)?, vec![ids[prompt - 1]]);
         let start = Instant::now();
         let mut pending = step(model, &Tokens::Computed(ids_tensor(&text)), &mut [&mut sequence])?;
         while text.len() < tokens {
@@ -164,7 +163,7 @@ pub fn bench_lookup(
         Ok((text, tokens as f64 / start.elapsed().as_secs_f64()))
     };
     let drafted = |text: &[u32], length: usize| -> Result<f64> {
-        let mut sequence = read(model.model, &ids)?;
+        let mut sequence = read(model, &ids)?;
         let (start, mut known) = (Instant::now(), 0);
         while known + length + 1 < text.len() {
             let verified = verify(model.model, &mut sequence, text[known..=known + length].to_vec())?;
@@ -209,13 +208,13 @@ fn nothing_to_measure() -> Error {
 }
 
 /// A greedy sequence that has read all but the last of these.
-fn read(model: &Model, prompt: &[u32]) -> Result<Sequence> {
-    let vocabulary = model.vocabulary();
+fn read(stepping: Stepping<'_>, prompt: &[u32]) -> Result<Sequence> {
+    let (model, vocabulary) = (stepping.model, stepping.model.vocabulary());
     let greedy = SamplerConfig::new(&Sampling::greedy(), &Sampling::default(), vocabulary)?;
     let sampler = Sampler::new(greedy, prompt, &[], vocabulary)?;
     let mut sequence = Sequence::new(SequenceState::new(model, None), sampler);
     for chunk in prompt[..prompt.len() - 1].chunks(prefill_chunk()) {
-        sequence.state.prefill(model, chunk)?;
+        sequence.state.read(stepping, chunk)?;
         clear_after_chunk()?;
     }
     Ok(sequence)
@@ -231,7 +230,7 @@ fn step(model: Stepping<'_>, input: &Tokens, sequences: &mut [&mut Sequence]) ->
 /// The times of reading a prompt and of generating `tokens` tokens.
 fn measure(model: Stepping<'_>, prompt: &[u32], tokens: usize) -> Result<GenerationTimes> {
     let (start, mut times) = (Instant::now(), GenerationTimes::default());
-    let mut sequence = read(model.model, prompt)?;
+    let mut sequence = read(model, prompt)?;
     times.prefilled = prompt.len();
     decode(model, &prompt[prompt.len() - 1..], &mut [&mut sequence], tokens, || {
         times.record(start.elapsed().as_secs_f64());
@@ -260,7 +259,7 @@ fn decode(
 
 /// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting.
 fn steps(model: Stepping<'_>, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
-    let mut sequence = read(model.model, prompt)?;
+    let mut sequence = read(model, prompt)?;
     let mut pending = step(
         model,
         &Tokens::Computed(ids_tensor(&prompt[prompt.len() - 1..])),

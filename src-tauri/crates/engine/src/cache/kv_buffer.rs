@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
+use mlx::recording::CacheShape;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -56,20 +57,24 @@ impl KvBuffer {
         Ok(seen)
     }
 
-    /// The tensors with room for one more position, which whoever writes it [counts](KvBuffer::count_written); none
-    /// before the first position.
-    pub fn place(&mut self) -> Result<&[Tensor]> {
+    /// Two tensors with room for `more` positions, which whoever writes them [counts](KvBuffer::count_written).
+    pub fn place(&mut self, shape: CacheShape, more: i32) -> Result<&[Tensor]> {
+        let end = self.offset + more;
+        if self.buffers.is_empty() {
+            let new = || Tensor::zeros(&[1, shape.heads, rounded(end), shape.width], shape.dtype);
+            self.buffers = vec![new()?, new()?];
+        }
         for buffer in &mut self.buffers {
-            if self.offset >= buffer.dim(2) {
-                *buffer = grown(buffer.clone(), self.offset, self.offset + 1)?;
+            if end > buffer.dim(2) {
+                *buffer = grown(buffer.clone(), self.offset, end)?;
             }
         }
         Ok(&self.buffers)
     }
 
-    /// Counts a position that was written into the tensors.
-    pub fn count_written(&mut self) {
-        self.offset += 1;
+    /// Counts positions that were written into the tensors.
+    pub fn count_written(&mut self, count: i32) {
+        self.offset += count;
     }
 
     /// Takes back the last positions; their places are written anew.
@@ -151,7 +156,12 @@ impl KvBlocks {
 }
 
 fn space(like: &Tensor, positions: i32) -> Result<Tensor> {
-    empty(like, (positions + STEP - 1) / STEP * STEP)
+    empty(like, rounded(positions))
+}
+
+/// Positions that there is space for if so many are needed.
+fn rounded(positions: i32) -> i32 {
+    (positions + STEP - 1) / STEP * STEP
 }
 
 fn empty(like: &Tensor, positions: i32) -> Result<Tensor> {

@@ -25,7 +25,7 @@ use mlx::device::{device, Device};
 use mlx::ops::Mask;
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
-use mlx::recording::CachePlace;
+use mlx::recording::{CachePlace, CacheShape};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -120,21 +120,21 @@ impl Cache {
         Ok(KvView::Plain { keys, values })
     }
 
-    /// Keys and values with room for one more position, for a recorded step to write. `None` if they are kept in another
-    /// way, or there are none yet.
-    pub fn place(&mut self) -> Result<Option<CachePlace<'_>>> {
+    /// Keys and values with room for `more` positions, for a recorded step to write. `None` if they are kept in another
+    /// way, or it cannot write so many at once.
+    pub fn place(&mut self, shape: CacheShape, more: i32) -> Result<Option<CachePlace<'_>>> {
         match self {
-            Self::Plain(cache) => cache.place(),
-            Self::Rotating(cache) => cache.place(),
+            Self::Plain(cache) => cache.place(shape, more),
+            Self::Rotating(cache) => cache.place(shape, more),
             Self::Mla(_) | Self::Quantized(_) | Self::Recurrent(_) | Self::Cross(_) => Ok(None),
         }
     }
 
-    /// Counts a position that a recorded step writes.
-    pub fn count_written(&mut self) {
+    /// Counts positions that a recorded step writes.
+    pub fn count_written(&mut self, count: i32) {
         match self {
-            Self::Plain(cache) => cache.count_written(),
-            Self::Rotating(cache) => cache.count_written(),
+            Self::Plain(cache) => cache.count_written(count),
+            Self::Rotating(cache) => cache.count_written(count),
             Self::Mla(_) | Self::Quantized(_) | Self::Recurrent(_) | Self::Cross(_) => {
                 unreachable!("a recorded step has no place in it")
             }

@@ -1,7 +1,7 @@
 //! The cache of full attention.
 
 use mlx::parameters::Parameters;
-use mlx::recording::CachePlace;
+use mlx::recording::{CachePlace, CacheShape};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -27,17 +27,17 @@ impl PlainCache {
         }
     }
 
-    /// Keys and values with room for one more position; `None` before the first.
-    pub fn place(&mut self) -> Result<Option<CachePlace<'_>>> {
-        Ok(match self.0.place()? {
+    /// Keys and values with room for `more` positions.
+    pub fn place(&mut self, shape: CacheShape, more: i32) -> Result<Option<CachePlace<'_>>> {
+        Ok(match self.0.place(shape, more)? {
             [keys, values] => Some(CachePlace { keys, values }),
             _ => None,
         })
     }
 
-    /// Counts a position that was written there.
-    pub fn count_written(&mut self) {
-        self.0.count_written();
+    /// Counts positions that were written there.
+    pub fn count_written(&mut self, count: i32) {
+        self.0.count_written(count);
     }
 
     /// Takes back the last positions.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use mlx::ops::{concatenate, Mask};
 use mlx::parameters::Parameters;
-use mlx::recording::CachePlace;
+use mlx::recording::{CachePlace, CacheShape};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -103,37 +103,45 @@ impl RotatingCache {
         Ok(())
     }
 
-    /// Keys and values as a ring with room for one more position; `None` before the first.
-    pub fn place(&mut self) -> Result<Option<CachePlace<'_>>> {
-        let place = self.offset % self.window;
-        self.buffers = match self.buffers.take() {
-            None => None,
-            // The same tensors, so that whoever knows them knows them again.
-            Some(ring) if ring.layout == Layout::Ring && place < ring.keys.dim(2) => Some(ring),
-            Some(other) => {
-                let (keys, values) = self.with_room(other, place)?;
-                Some(Buffers {
-                    keys,
-                    values,
-                    layout: Layout::Ring,
-                })
+    /// Keys and values as a ring with room for `more` positions; `None` if several would go around it, where the first of
+    /// them still sees what the last overwrites.
+    pub fn place(&mut self, shape: CacheShape, more: i32) -> Result<Option<CachePlace<'_>>> {
+        if more > 1 && self.offset + more > self.window {
+            return Ok(None);
+        }
+        let last = (self.offset + more - 1) % self.window;
+        let (keys, values) = match self.buffers.take() {
+            None => {
+                let new = || Tensor::zeros(&[1, shape.heads, self.places(last), shape.width], shape.dtype);
+                (new()?, new()?)
             }
+            Some(old) => self.with_room(old, last)?,
         };
-        let found = self.buffers.as_ref();
-        Ok(found.map(|Buffers { keys, values, .. }| CachePlace { keys, values }))
+        let ring = self.buffers.insert(Buffers {
+            keys,
+            values,
+            layout: Layout::Ring,
+        });
+        Ok(Some(CachePlace {
+            keys: &ring.keys,
+            values: &ring.values,
+        }))
     }
 
-    /// Counts a position that was written there.
-    pub fn count_written(&mut self) {
-        self.offset += 1;
+    /// Counts positions that were written there.
+    pub fn count_written(&mut self, count: i32) {
+        self.offset += count;
     }
 
-    /// Buffers as a ring with room for a place.
+    /// Buffers as a ring with room for a place; the same ones if they are.
     fn with_room(&self, buffers: Buffers, place: i32) -> Result<(Tensor, Tensor)> {
         let Buffers { keys, values, layout } = buffers;
         match layout {
             Layout::Ring => Ok((self.grown(keys, place)?, self.grown(values, place)?)),
-            Layout::Ordered => Ok((self.ring(&keys)?, self.ring(&values)?)),
+            Layout::Ordered => {
+                let (keys, values) = (self.ring(&keys)?, self.ring(&values)?);
+                Ok((self.grown(keys, place)?, self.grown(values, place)?))
+            }
         }
     }
 

@@ -109,7 +109,7 @@ impl LoadedModel {
                 },
             };
             let warmed_up = warm_up(&model, || progress(step));
-            recorded_steps.prepare(&model, 1);
+            recorded_steps.prepare(&model);
             match warmed_up {
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
                 // The first answer will wait for what is left, or say what is wrong.

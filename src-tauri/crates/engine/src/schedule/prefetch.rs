@@ -94,7 +94,7 @@ impl Prefetch {
             None => to,
         };
         let start = Instant::now();
-        self.state.prefill(&loaded.model, &ids[from..to])?;
+        self.state.read(loaded.stepping(), &ids[from..to])?;
         clear_after_chunk()?;
         self.pace.record_chunk(to - from, start.elapsed());
         let more = to < ids.len() || !self.ahead.is_empty();

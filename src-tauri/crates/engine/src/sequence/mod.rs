@@ -121,6 +121,14 @@ impl SequenceState {
         self.caches.iter().filter(unquantized).count()
     }
 
+    /// [`SequenceState::prefill`] by recorded steps, if the tokens are few and there are such.
+    pub fn read(&mut self, stepping: Stepping<'_>, ids: &[u32]) -> Result<()> {
+        match stepping.recorded.read(stepping.model, self, ids)? {
+            true => Ok(()),
+            false => self.prefill(stepping.model, ids),
+        }
+    }
+
     /// Reads tokens for the sake of the caches alone. Nothing that the caches do not need is computed: not the output
     /// layer, nor layers that use the keys of others.
     pub fn prefill(&mut self, model: &Model, ids: &[u32]) -> Result<()> {

@@ -1,4 +1,5 @@
-//! Decode steps that are recorded, where the kernels of a device can do that: once for each number of sequences.
+//! Steps that are recorded, where the kernels of a device can do that: decode steps once for each number of sequences,
+//! and one that reads the tokens of a short prompt.
 //!
 //! The plain step stays the rule of what is right. A recorded one is compared with it before it is used, and left out
 //! if it differs, or if something in the model cannot be recorded.
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use mlx::ops::ids_tensor;
-use mlx::recording::{CachePlace, NextToken};
+use mlx::recording::{CachePlace, CacheShape, NextToken, StepRows};
 use mlx::tensor::Tensor;
 
 use crate::cache::Cache;
@@ -21,17 +22,23 @@ use crate::sequence::{next_logits, SequenceState};
 
 /// The most sequences of a recorded step.
 const MAX_SEQUENCES: usize = 32;
+/// Tokens of one sequence that a recorded step reads at once.
+const READ_AT_ONCE: usize = 32;
+/// The most tokens that are read so: more are read faster at once by MLX's own products.
+const MAX_READ: usize = 96;
 /// The largest difference of logits from those of the plain step, as a part of the largest: kernels add in another order.
 const TOLERANCE: f32 = 0.05;
 
 /// The recorded steps of a model.
 #[derive(Default)]
-pub struct RecordedSteps(RefCell<HashMap<usize, Option<Recorded>>>);
+pub struct RecordedSteps(RefCell<HashMap<StepRows, Option<Recorded>>>);
 
-/// A recorded step of some number of sequences.
+/// A recorded step.
 #[derive(Clone)]
 struct Recorded {
     step: SharedStep,
+    /// The caches that it writes.
+    caches: Rc<[CacheShape]>,
     /// The number of the last one that was begun, and what the next one reads if it goes on from there.
     last: Rc<RefCell<(Option<u64>, Vec<(u32, u32)>)>>,
 }
@@ -48,13 +55,28 @@ impl RecordedSteps {
         input: &Tokens,
         states: &mut [&mut SequenceState],
     ) -> Result<Option<RecordedTokens>> {
-        if !are_recordable(states) {
+        if states.len() > MAX_SEQUENCES || !states.iter().all(|state| is_recordable(state)) {
             return Ok(None);
         }
-        let Some(recorded) = self.of(model, states.len()) else {
-            return Ok(None);
-        };
-        recorded.begin(input, states)
+        match self.of(model, StepRows::OfSequences(states.len())) {
+            Some(recorded) => recorded.begin(input, states),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads tokens of one sequence for the sake of its caches. Returns false if they have to be read in another way:
+    /// then nothing was done.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn read(&self, model: &Model, state: &mut SequenceState, ids: &[u32]) -> Result<bool> {
+        if ids.len() > MAX_READ || state.images.is_some() || !is_recordable(state) {
+            return Ok(false);
+        }
+        match self.of(model, StepRows::OfOne(READ_AT_ONCE)) {
+            Some(recorded) => recorded.read(state, ids),
+            None => Ok(false),
+        }
     }
 
     /// The logits `[sequences, vocabulary]` of the last step of so many sequences.
@@ -62,84 +84,96 @@ impl RecordedSteps {
     /// # Errors
     /// If the device fails.
     pub fn logits(&self, sequences: usize) -> Result<Tensor> {
-        let recorded = self.0.borrow().get(&sequences).cloned().flatten();
+        let recorded = self
+            .0
+            .borrow()
+            .get(&StepRows::OfSequences(sequences))
+            .cloned()
+            .flatten();
         match recorded {
             Some(recorded) => Ok(recorded.step.borrow_mut().logits()?),
             None => Err(Error::Panicked("a step that was not recorded has no logits".into())),
         }
     }
 
-    /// Records the step of so many sequences, if it was not tried yet.
-    pub fn prepare(&self, model: &Model, sequences: usize) {
-        self.of(model, sequences);
+    /// Records the steps of one sequence, so that the first answer does not wait for that.
+    pub fn prepare(&self, model: &Model) {
+        for rows in [StepRows::OfSequences(1), StepRows::OfOne(READ_AT_ONCE)] {
+            self.of(model, rows);
+        }
     }
 
-    fn of(&self, model: &Model, sequences: usize) -> Option<Recorded> {
-        if sequences > MAX_SEQUENCES {
-            return None;
-        }
-        if let Some(known) = self.0.borrow().get(&sequences) {
+    fn of(&self, model: &Model, rows: StepRows) -> Option<Recorded> {
+        if let Some(known) = self.0.borrow().get(&rows) {
             return known.clone();
         }
-        let recorded = match Recorded::new(model, sequences) {
+        let recorded = match Recorded::new(model, rows) {
             Ok(recorded) => recorded,
             Err(error) => {
-                tracing::warn!(%error, sequences, "a decode step cannot be recorded; it is described each time");
+                tracing::warn!(%error, ?rows, "a step cannot be recorded; it is described each time");
                 None
             }
         };
-        self.0.borrow_mut().insert(sequences, recorded.clone());
+        self.0.borrow_mut().insert(rows, recorded.clone());
         recorded
     }
 }
 
 /// True if every layer keeps its keys and values in a way that a recorded step writes.
-fn are_recordable(states: &[&mut SequenceState]) -> bool {
-    states.iter().all(|state| {
-        let is_plain = |cache: &Cache| matches!(cache, Cache::Plain(_) | Cache::Rotating(_));
-        state.offset > 0 && state.caches.iter().all(is_plain)
-    })
+fn is_recordable(state: &SequenceState) -> bool {
+    let is_plain = |cache: &Cache| matches!(cache, Cache::Plain(_) | Cache::Rotating(_));
+    state.caches.iter().all(is_plain)
 }
 
 impl Recorded {
-    fn new(model: &Model, sequences: usize) -> Result<Option<Self>> {
+    fn new(model: &Model, rows: StepRows) -> Result<Option<Self>> {
+        let sequences = match rows {
+            StepRows::OfSequences(count) => count,
+            StepRows::OfOne(_) => 1,
+        };
         let mut caches: Vec<Vec<Cache>> = (0..sequences).map(|_| model.caches()).collect();
         let mut describe = |tokens: &Tensor| {
             let mut caches: Vec<&mut [Cache]> = caches.iter_mut().map(Vec::as_mut_slice).collect();
             let states = model.forward(&Input::text(tokens), &mut caches);
-            let logits = states.and_then(|states| model.logits(&states));
-            logits.map_err(|error| match error {
+            let made = states.and_then(|states| match rows {
+                StepRows::OfSequences(_) => model.logits(&states),
+                StepRows::OfOne(_) => Ok(states),
+            });
+            made.map_err(|error| match error {
                 Error::Unsupported(what) => mlx::Error::Unsupported(what),
                 other => mlx::Error::Failed(other.to_string()),
             })
         };
-        let Some(step) = kernels().record(sequences, &mut describe)? else {
+        let Some(step) = kernels().record(rows, &mut describe)? else {
             return Ok(None);
         };
         let recorded = Self {
+            caches: step.cache_shapes().into(),
             step: Rc::new(RefCell::new(step)),
             last: Rc::default(),
         };
-        let difference = recorded.difference(model, sequences)?;
+        let difference = match rows {
+            StepRows::OfSequences(count) => recorded.difference_of_steps(model, count)?,
+            StepRows::OfOne(count) => recorded.difference_of_reading(model, count)?,
+        };
         // Also if it is no number.
         if difference.is_nan() || difference > TOLERANCE {
             tracing::warn!(
                 difference,
-                sequences,
+                ?rows,
                 "a recorded step differs from the plain one, which is used"
             );
             return Ok(None);
         }
-        tracing::debug!(difference, sequences, "a recorded step is used");
+        tracing::debug!(difference, ?rows, "a recorded step is used");
         Ok(Some(recorded))
     }
 
     /// By how much the logits of recorded steps differ from those of plain ones, as a part of the largest.
-    fn difference(&self, model: &Model, sequences: usize) -> Result<f32> {
+    fn difference_of_steps(&self, model: &Model, sequences: usize) -> Result<f32> {
         const READ: u32 = 3;
         const COMPARED: u32 = 2;
-        let token = |sequence: usize, place: u32| (sequence as u32 * 131 + place * 17 + 5) % model.vocabulary();
-        let ids = |place: u32| -> Vec<u32> { (0..sequences).map(|sequence| token(sequence, place)).collect() };
+        let ids = |place: u32| -> Vec<u32> { (0..sequences).map(|sequence| token(model, sequence, place)).collect() };
         let mut both = [(); 2].map(|()| {
             (0..sequences)
                 .map(|_| SequenceState::new(model, None))
@@ -167,16 +201,22 @@ impl Recorded {
         Ok(apart)
     }
 
+    /// By how much the logits differ after tokens that this step and the plain one have read.
+    fn difference_of_reading(&self, model: &Model, at_once: usize) -> Result<f32> {
+        // Two steps, of which the second has rows to spare.
+        let ids: Vec<u32> = (0..at_once as u32 + 5).map(|place| token(model, 0, place)).collect();
+        let [mut plain, mut recorded] = [(); 2].map(|()| SequenceState::new(model, None));
+        plain.prefill(model, &ids)?;
+        if !self.read(&mut recorded, &ids)? {
+            return Ok(f32::INFINITY);
+        }
+        let next = ids_tensor(&[token(model, 1, 0)]);
+        let wanted = next_logits(model, &next, &mut [&mut plain])?;
+        Ok(relative(&next_logits(model, &next, &mut [&mut recorded])?, &wanted)?)
+    }
+
     fn begin(&self, input: &Tokens, states: &mut [&mut SequenceState]) -> Result<Option<RecordedTokens>> {
-        let next: Vec<(u32, u32)> = states
-            .iter()
-            .map(|state| {
-                (
-                    state.offset as u32,
-                    (state.offset as u32).saturating_add_signed(state.delta()),
-                )
-            })
-            .collect();
+        let next: Vec<(u32, u32)> = states.iter().map(|state| place_of_next(state)).collect();
         let goes_on = {
             let last = self.last.borrow();
             let of_last = matches!(input, Tokens::Recorded(tokens) if tokens.are_of(&self.step, last.0));
@@ -186,11 +226,8 @@ impl Recorded {
             true => None,
             false => Some(input.to_u32()?),
         };
-        let places = states.iter_mut().map(|state| {
-            let places = state.caches.iter_mut().map(Cache::place);
-            places.collect::<mlx::Result<Option<Vec<CachePlace<'_>>>>>()
-        });
-        let Some(places) = places.collect::<mlx::Result<Option<Vec<_>>>>()? else {
+        let places = states.iter_mut().map(|state| self.places(&mut state.caches, 1));
+        let Some(places) = places.collect::<Result<Option<Vec<_>>>>()? else {
             return Ok(None);
         };
         let mut step = self.step.borrow_mut();
@@ -205,10 +242,7 @@ impl Recorded {
             .collect()
         });
         let number = step.begin(tokens.as_deref())?;
-        for state in states {
-            state.offset += 1;
-            state.caches.iter_mut().for_each(Cache::count_written);
-        }
+        states.iter_mut().for_each(|state| count_written(state, 1));
         let next = next
             .iter()
             .map(|(offset, position)| (offset + 1, position + 1))
@@ -216,4 +250,55 @@ impl Recorded {
         *self.last.borrow_mut() = (Some(number), next);
         Ok(Some(RecordedTokens::new(self.step.clone(), number)))
     }
+
+    /// Reads tokens in as many steps as they take. Rows to spare are written behind them, where the next token comes.
+    fn read(&self, state: &mut SequenceState, ids: &[u32]) -> Result<bool> {
+        let steps = ids.len().div_ceil(READ_AT_ONCE);
+        if self.places(&mut state.caches, (steps * READ_AT_ONCE) as i32)?.is_none() {
+            return Ok(false);
+        }
+        for ids in ids.chunks(READ_AT_ONCE) {
+            let (offset, position) = place_of_next(state);
+            let Some(places) = self.places(&mut state.caches, READ_AT_ONCE as i32)? else {
+                return Err(Error::Panicked("a cache lost its room".into()));
+            };
+            let mut step = self.step.borrow_mut();
+            step.bind(&vec![places; READ_AT_ONCE])?;
+            let tokens: Vec<NextToken> = (0..READ_AT_ONCE as u32)
+                .map(|row| NextToken {
+                    token: ids.get(row as usize).copied().unwrap_or(0),
+                    offset: offset + row,
+                    position: position + row,
+                })
+                .collect();
+            step.begin(Some(&tokens))?;
+            count_written(state, ids.len());
+        }
+        Ok(true)
+    }
+
+    fn places<'a>(&self, caches: &'a mut [Cache], more: i32) -> Result<Option<Vec<CachePlace<'a>>>> {
+        let places = caches.iter_mut().zip(&*self.caches);
+        let places = places.map(|(cache, shape)| cache.place(*shape, more));
+        Ok(places.collect::<mlx::Result<_>>()?)
+    }
+}
+
+/// A token to compare with.
+fn token(model: &Model, sequence: usize, place: u32) -> u32 {
+    (sequence as u32 * 131 + place * 17 + 5) % model.vocabulary()
+}
+
+/// Tokens before the next one of a sequence, and its position.
+fn place_of_next(state: &SequenceState) -> (u32, u32) {
+    let offset = state.offset as u32;
+    (offset, offset.saturating_add_signed(state.delta()))
+}
+
+fn count_written(state: &mut SequenceState, count: usize) {
+    state.offset += count;
+    state
+        .caches
+        .iter_mut()
+        .for_each(|cache| cache.count_written(count as i32));
 }

@@ -1,5 +1,5 @@
 // Attention of one query of each sequence to the keys and values in its cache, which its own are written to first unless
-// another layer has done that. WIDTH is that of a head, QUERIES the number of heads that a block lets share what it reads of a key head. The
+// another launch has done that. WIDTH is that of a head, QUERIES the number of heads that a block lets share what it reads of a key head. The
 // keys of a sequence are split among PARTS blocks, of which the last to end joins what all have found.
 struct PonderPlace {
   T *keys, *values;
@@ -13,7 +13,7 @@ struct alignas(8 * sizeof(T) < 16 ? 8 * sizeof(T) : 16) PonderEightOf { T e[8]; 
 
 __device__ __forceinline__ void ponder_cached(
     const T* queries, const T* keys, const T* values, const T* sinks, PonderPlace place, int offset, T* result, float* partial,
-    unsigned* counter, int heads, int key_heads, int parts, int groups, int window, float factor, bool writes) {
+    unsigned* counter, int heads, int key_heads, int parts, int groups, int window, float factor, int work) {
   __shared__ float scores[WARPS][CHUNK][QUERIES];
   __shared__ float read[QUERIES][WIDTH];
   __shared__ float found[WARPS][QUERIES][WIDTH];
@@ -25,17 +25,18 @@ __device__ __forceinline__ void ponder_cached(
   const int head = key_head * shared + first_query, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int used = window > 0 ? min(offset + 1, window) : offset + 1, next = window > 0 ? offset % window : offset;
   const int size = max(FEWEST, (used + parts - 1) / parts), active = (used + size - 1) / size;
-  if (part >= active) return;
+  if (part >= active && work != 2) return;
   const int first = part * size, end = min(used, first + size);
   T* all_keys = place.keys + key_head * place.places * WIDTH;
   T* all_values = place.values + key_head * place.places * WIDTH;
-  if (writes && next >= first && next < end) {
+  if (work == 2 || (work == 1 && next >= first && next < end)) {
     const long row = ((long)sequence * key_heads + key_head) * WIDTH;
     for (int i = threadIdx.x; i < WIDTH; i += WARPS * 32) {
       all_keys[(long)next * WIDTH + i] = keys[row + i];
       all_values[(long)next * WIDTH + i] = values[row + i];
     }
   }
+  if (work == 2) return;
   const T* all_queries = queries + ((long)sequence * heads + head) * WIDTH;
   for (int i = threadIdx.x; i < QUERIES * WIDTH; i += WARPS * 32) {
     read[i / WIDTH][i % WIDTH] = i / WIDTH < own ? ponder_float(all_queries[i]) * factor : 0.0f;

@@ -1,5 +1,22 @@
 // Definitions that all kernels use. T is the type of activations.
 #define NOTHING __int_as_float(0xff800000)
+// Lets the next launch of a graph come while this one runs; it waits for what this one writes.
+__device__ __forceinline__ void ponder_let_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+// Waits for what the launches before write. Weights may be read before that.
+__device__ __forceinline__ void ponder_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void ponder_begin() {
+  ponder_let_next();
+  ponder_wait();
+}
+
 __device__ __forceinline__ float ponder_float(T value) { return static_cast<float>(value); }
 __device__ __forceinline__ float ponder_round(float value) { return static_cast<float>(static_cast<T>(value)); }
 

@@ -39,7 +39,7 @@ impl Generation {
                     .check_memory(&self.job.shared, from..to, self.request.kv_bits)?;
             }
             let sequence = self.state.sequence_mut().expect("it was looked up");
-            sequence.state.prefill(&self.loaded.model, &self.tokens[from..to])?;
+            sequence.state.read(self.loaded.stepping(), &self.tokens[from..to])?;
             // The last token that the sampler was given joins with what reads it.
             let unseen = from.max(self.sampler_seen - 1);
             if unseen < to {
