@@ -17,10 +17,13 @@ mod nvrtc;
 mod program;
 mod residual;
 mod route;
+mod tiles;
 
 use std::sync::OnceLock;
 
-use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, ResidualInput, Rows, Split};
+use mlx::fused::{
+    Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, PointwiseActivation, ResidualInput, Rows, Split,
+};
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::{device, Result};
@@ -56,9 +59,19 @@ impl FusedKernels for CudaKernels {
     }
 
     fn linear(&self, x: &Tensor, matrix: Rows<'_>, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
-        match matrix {
-            Rows::Quantized(matrix) => linear::linear(x, matrix, gated),
-            Rows::Plain(_) => Ok(None),
+        linear::linear(x, matrix, None, gated)
+    }
+
+    fn biased_linear(
+        &self,
+        x: &Tensor,
+        matrix: Rows<'_>,
+        bias: &Tensor,
+        activation: Option<PointwiseActivation>,
+    ) -> Result<Option<Tensor>> {
+        match activation {
+            None => linear::linear(x, matrix, Some(bias), None),
+            Some(_) => Ok(None),
         }
     }
 
@@ -98,10 +111,7 @@ impl FusedKernels for CudaKernels {
         matrix: Rows<'_>,
         after: Epilogue<'_>,
     ) -> Result<Option<(Tensor, Tensor)>> {
-        match matrix {
-            Rows::Quantized(matrix) => norm_linear::norm_linear(row, matrix, after),
-            Rows::Plain(_) => Ok(None),
-        }
+        norm_linear::norm_linear(row, matrix, after)
     }
 
     fn add_norm(&self, row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>)>> {
