@@ -2,8 +2,8 @@
 // the first operand of mma.m16n8k16 and are unpacked in registers, x is the second one. A sum may be taken in any order
 // if both operands agree, so each of the four lanes that share a row of a tile takes neighboring numbers of it.
 
-// Two numbers in a word. A number below 16 in the low bits of LOW is that much above ABOVE, in those of HIGH
-// it is 16 times that.
+// Two numbers in a word. One below 16 in the low bits of LOW is that much above ABOVE; in those of HIGH, all is 16 times
+// as much.
 template <class> struct PonderPairs;
 template <>
 struct PonderPairs<BFloat16> {
@@ -112,12 +112,13 @@ struct PonderTile {
   // Sends the scales of 16 rows to their place among those of `all` tiles. All threads take part.
   __device__ static __forceinline__ void send_scales(const PonderMatrix& matrix, long row, char* to, int tile, int all) {
     if constexpr (CODE != 16) {
-      const int row_scales = matrix.groups * SCALE;
-      to += tile * 16 * row_scales;
+      const int row_scales = matrix.groups * SCALE, bytes = 16 * row_scales;
+      const char* from = reinterpret_cast<const char*>(matrix.scales) + row * row_scales;
+      const char* from_biases = reinterpret_cast<const char*>(matrix.biases) + row * row_scales;
 #pragma unroll 1
-      for (int i = threadIdx.x * 8; i < 16 * row_scales; i += blockDim.x * 8) {
-        ponder_send<8>(to + i, reinterpret_cast<const char*>(matrix.scales) + row * row_scales + i);
-        if constexpr (AFFINE) ponder_send<8>(to + all * 16 * row_scales + i, reinterpret_cast<const char*>(matrix.biases) + row * row_scales + i);
+      for (int i = threadIdx.x * 8; i < bytes; i += blockDim.x * 8) {
+        ponder_send<8>(to + tile * bytes + i, from + i);
+        if constexpr (AFFINE) ponder_send<8>(to + (all + tile) * bytes + i, from_biases + i);
       }
     }
   }
@@ -258,9 +259,10 @@ struct PonderTile {
       }
     };
     int place = 0;
+    // Past the end, what is read is not used, but the row must have it.
+    read(min(warp * STEPS, steps - 1) * GROUPS, 0, x[0]);
 #pragma unroll 1
     for (int slot = warp; slot * STEPS < steps; slot += stride, place = (place + 1) % DEPTH) {
-      read(slot * STEPS * GROUPS, 0, x[0]);
       ponder_arrived<DEPTH - 1>();
       __syncwarp();
 #pragma unroll
@@ -278,8 +280,8 @@ struct PonderTile {
           for (int part = 0; part < PARTS; ++part) {
             const int next = (number * PARTS + part + 1) % 2;
             if (part + 1 < PARTS) read(slot * STEPS * GROUPS + number, part + 1, x[next]);
-            else if (number + 1 < STEPS * GROUPS && (group + 1 < GROUPS || slot * STEPS + step + 1 < steps))
-              read(slot * STEPS * GROUPS + number + 1, 0, x[next]);
+            else if (group + 1 < GROUPS) read(slot * STEPS * GROUPS + number + 1, 0, x[next]);
+            else read(min(step + 1 < STEPS ? slot * STEPS + step + 1 : (slot + stride) * STEPS, steps - 1) * GROUPS, 0, x[next]);
             multiply(taken, number % 4, x[1 - next], sums[part]);
           }
         }
@@ -297,8 +299,8 @@ struct PonderTile {
   }
 };
 
-// Where a warp leaves its sums for the others of the block: [warp][column][row of the tile], with a gap that keeps
-// columns in different banks.
+// A warp leaves its sums to the others of the block as [warp][column][row of the tile], with a gap that keeps columns in
+// different banks.
 constexpr int HEIGHT = 16 + 4;
 template <int PARTS>
 __device__ __forceinline__ void ponder_leave(const float (&sums)[PARTS][4], int columns, float* places) {
