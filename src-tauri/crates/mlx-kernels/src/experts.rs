@@ -1,7 +1,7 @@
-//! A few rows times the matrices of a stack that indices choose, as experts in decoding: MLX multiplies them in tiles of
-//! 16 rows, of which one is used.
+//! A few rows times the matrices of a stack that indices choose, as experts in decoding: each matrix is read once for all
+//! rows that it is chosen for.
 
-use mlx::fused::GateActivation;
+use mlx::fused::{GateActivation, Rows};
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
@@ -10,14 +10,16 @@ use crate::compare::{difference, noise};
 use crate::gate::{compose, number};
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
+use crate::tiles::{sizes, NoiseMatrix, Tiles};
 
-const THREADS: i32 = 256;
-/// Rows of a matrix that a warp multiplies.
-const ROWS: i32 = 4;
-/// From more rows on, they are sorted by expert, so that each is read once.
+/// From more rows on, they are sorted by expert.
 const MAX_ROWS: i32 = 32;
-/// Experts of a token at most: a block has a warp for each.
-const MAX_CHOSEN: i32 = 16;
+/// Warps of a block at most, and so experts of a token, of which a block that sums has a warp or several each.
+const MAX_WARPS: i32 = 12;
+/// Slots of a row for each warp, so that it is worth its start.
+const SLOTS: i32 = 3;
+/// Bytes of the list of pairs (`experts.cuh`).
+const LIST: i32 = 2048;
 
 /// A stack of matrices `[count, outputs, inputs]`, and `[count, outputs]` biases, if it has any.
 #[derive(Clone, Copy)]
@@ -43,6 +45,10 @@ impl Work {
             Self::Gated(curve) => (1, number(curve)),
             Self::Sum => (2, 0),
         }
+    }
+
+    fn is_gated(self) -> bool {
+        matches!(self, Self::Gated(_))
     }
 }
 
@@ -79,22 +85,16 @@ pub fn gathered_sum(x: &Tensor, stack: Stack<'_>, experts: &Tensor, shares: &Ten
         return Ok(None);
     }
     let x = x.reshape(&[tokens * chosen, inputs])?;
-    launch_checked(&x, stack, experts, Some(shares), Work::Sum)
-}
-
-/// The code of a stack's numbers in the kernels; `None` if there is none.
-fn code(matrices: &QuantizedTensor, dtype: Dtype) -> Option<i32> {
-    let format = &matrices.format;
-    let own_types = || {
-        let biases = matrices.biases.as_ref();
-        matrices.scales.dtype() == dtype && biases.is_some_and(|biases| biases.dtype() == dtype)
-    };
-    match (format.mode.to_bytes(), format.bits, format.group_size) {
-        (b"affine", 4, 32 | 64 | 128) if own_types() => Some(0),
-        (b"affine", 8, 32 | 64 | 128) if own_types() => Some(1),
-        (b"mxfp4", 4, 32) if matrices.scales.dtype() == Dtype::Uint8 => Some(2),
-        _ => None,
+    if tokens == 1 {
+        return launch_checked(&x, stack, experts, Some(shares), Work::Sum);
     }
+    let Some(made) = launch_checked(&x, stack, experts, None, Work::Product)? else {
+        return Ok(None);
+    };
+    let outputs = made.dim(1);
+    let made = made.reshape(&[tokens, chosen, outputs])?;
+    let summed = shares.reshape(&[tokens, 1, chosen])?.matmul(&made)?;
+    summed.reshape(&[tokens, outputs]).map(Some)
 }
 
 fn launch_checked(
@@ -104,88 +104,110 @@ fn launch_checked(
     shares: Option<&Tensor>,
     work: Work,
 ) -> Result<Option<Tensor>> {
-    let (tokens, chosen) = (experts.dim(0), experts.dim(1));
-    let bias_fits = stack.bias.is_none_or(|bias| bias.dtype() == x.dtype());
-    let fits = tokens <= MAX_ROWS && chosen <= MAX_CHOSEN && x.dim(1) % 32 == 0 && experts.dtype() == Dtype::Uint32;
-    let Some(code) = code(stack.matrices, x.dtype()).filter(|_| fits && bias_fits) else {
+    let (tokens, chosen, dtype) = (experts.dim(0), experts.dim(1), x.dtype());
+    let bias_fits = stack.bias.is_none_or(|bias| bias.dtype() == dtype);
+    let fits = tokens <= MAX_ROWS && chosen <= MAX_WARPS && experts.dtype() == Dtype::Uint32 && bias_fits;
+    let tiles = Tiles::new(Rows::Quantized(stack.matrices), x.dim(1), dtype, work.is_gated()).filter(|_| fits);
+    let Some(tiles) = tiles.filter(|tiles| warps(tiles, work, chosen).is_some()) else {
         return Ok(None);
     };
     let (kind, curve) = work.numbers();
     let shared = work != Work::Sum && x.dim(0) == tokens && chosen > 1;
-    let numbers = [kind, code, curve, i32::from(stack.bias.is_some()), i32::from(shared)];
-    let kernel = find(Key::new(Program::Experts, x.dtype(), numbers), |kernel| {
-        compare(kernel, stack, x.dtype(), work, shared)
+    let (code, shift) = tiles.code;
+    let numbers = [
+        code,
+        shift,
+        kind,
+        curve,
+        i32::from(stack.bias.is_some()),
+        i32::from(shared),
+    ];
+    let kernel = find(Key::new(Program::Experts, dtype, numbers), |kernel| {
+        compare(kernel, stack, dtype, work, shared)
     });
-    let launched = kernel.map(|kernel| launch(&kernel, x, stack, experts, shares, work));
-    launched.transpose()
+    match kernel {
+        Some(kernel) => launch(&kernel, x, tiles, stack.bias, experts, shares, work),
+        None => Ok(None),
+    }
+}
+
+/// Warps of a block.
+fn warps(tiles: &Tiles<'_>, work: Work, chosen: i32) -> Option<i32> {
+    let slots = tiles.slots();
+    let (most, of_block) = match work {
+        Work::Sum => (MAX_WARPS / chosen, chosen),
+        Work::Gated(_) => ((slots / SLOTS).clamp(1, 4), 2),
+        Work::Product => ((slots / SLOTS).clamp(SLOTS, 8), 1),
+    };
+    tiles.warps(most, of_block, 1, LIST).map(|warps| warps * of_block)
 }
 
 fn launch(
     kernel: &Kernel,
     x: &Tensor,
-    stack: Stack<'_>,
+    tiles: Tiles<'_>,
+    bias: Option<&Tensor>,
     experts: &Tensor,
     shares: Option<&Tensor>,
     work: Work,
-) -> Result<Tensor> {
-    let QuantizedTensor {
-        weight, scales, biases, ..
-    } = stack.matrices;
-    let (all, tokens, chosen) = (scales.dim(1), experts.dim(0), experts.dim(1));
+) -> Result<Option<Tensor>> {
+    let (tokens, chosen) = (experts.dim(0), experts.dim(1));
+    let Some(warps) = warps(&tiles, work, chosen) else {
+        return Ok(None);
+    };
     let inputs = [
         x,
-        weight,
-        scales,
-        biases.as_ref().unwrap_or(scales),
-        stack.bias.unwrap_or(x),
+        tiles.weight,
+        tiles.scales,
+        tiles.biases,
+        bias.unwrap_or(x),
         experts,
         shares.unwrap_or(x),
     ];
-    let block = THREADS / 32 * ROWS;
-    let pairs = tokens * chosen;
-    let (shape, blocks, threads) = match work {
-        Work::Product => ([pairs, all], ((all + block - 1) / block, pairs), THREADS),
-        Work::Gated(_) => ([pairs, all / 2], ((all + block - 1) / block, pairs), THREADS),
-        Work::Sum => ([tokens, all], ((all + ROWS - 1) / ROWS, tokens), 32 * chosen),
+    let (pairs, all) = (tokens * chosen, tiles.outputs);
+    let shape = match work {
+        Work::Product => [pairs, all],
+        Work::Gated(_) => [pairs, all / 2],
+        Work::Sum => [1, all],
     };
-    let [made] = kernel.launch(inputs, [(&shape, x.dtype())], blocks, threads)?;
-    Ok(made)
+    let blocks = (tiles.count(work.is_gated()), if work == Work::Sum { 1 } else { pairs });
+    let [made] = kernel.launch(inputs, [(&shape, x.dtype())], blocks, warps * 32)?;
+    Ok(Some(made))
 }
 
 fn compare(kernel: &Kernel, like: Stack<'_>, dtype: Dtype, work: Work, shared: bool) -> Result<f32> {
     let mut apart: f32 = 0.0;
-    let format = like.matrices.format;
-    // Outputs that leave a block unfilled, and inputs that leave lanes without work.
-    for (inputs, outputs) in [(192, 44), (768, 140), (1152, 36)] {
-        if inputs % format.group_size != 0 {
-            continue;
-        }
-        let (count, tokens, chosen) = (5, 3, 2);
-        let rows = if shared { tokens } else { tokens * chosen };
-        let x = noise(&[rows, inputs], dtype, 51)?;
-        let wide = noise(&[count, outputs, inputs], dtype, 52)?;
-        let matrices = QuantizedTensor::quantize(&wide, format)?;
+    let rows = Rows::Quantized(like.matrices);
+    // One token, few, and so many that more than eight choose an expert.
+    let counts = if work == Work::Sum { [1; 3] } else { [1, 3, 23] };
+    for (tokens, (inputs, outputs)) in counts.into_iter().zip(sizes(rows)) {
+        let (count, chosen) = (5, 2);
+        let pairs = tokens * chosen;
+        let x = noise(&[if shared { tokens } else { pairs }, inputs], dtype, 51)?;
+        let matrices = NoiseMatrix::like(rows, &[count, outputs, inputs], dtype, 52)?;
         let bias = noise(&[count, outputs], dtype, 53)?;
-        let stack = Stack {
-            matrices: &matrices,
-            bias: like.bias.map(|_| &bias),
-        };
-        let experts = Tensor::from_i32(&[4, 0, 1, 3, 2, 4], &[tokens, chosen]).astype(Dtype::Uint32)?;
+        let bias = like.bias.map(|_| &bias);
+        let chosen_ones: Vec<i32> = (0..pairs).map(|pair| (pair * pair / 3 + pair % 2) % count).collect();
+        let experts = Tensor::from_i32(&chosen_ones, &[tokens, chosen]).astype(Dtype::Uint32)?;
         let shares = noise(&[tokens, chosen], dtype, 54)?;
-        let made = launch(kernel, &x, stack, &experts, Some(&shares), work)?;
-        let flat = experts.reshape(&[tokens * chosen])?;
-        let numbers = matrices.dequantize()?.astype(Dtype::Float32)?;
-        let numbers = numbers.take(&flat, 0)?.swapaxes(1, 2)?;
+        let Some(tiles) = Tiles::new(matrices.rows(), inputs, dtype, work.is_gated()) else {
+            return Ok(f32::INFINITY);
+        };
+        let Some(made) = launch(kernel, &x, tiles, bias, &experts, Some(&shares), work)? else {
+            return Ok(f32::INFINITY);
+        };
+        let flat = experts.reshape(&[pairs])?;
+        let numbers = matrices.transposed()?.take(&flat, 0)?;
         let rows = match shared {
             true => {
-                let of = Tensor::from_i32(&[0, 0, 1, 1, 2, 2], &[tokens * chosen]).astype(Dtype::Uint32)?;
-                x.take(&of, 0)?
+                let of: Vec<i32> = (0..pairs).map(|pair| pair / chosen).collect();
+                x.take(&Tensor::from_i32(&of, &[pairs]).astype(Dtype::Uint32)?, 0)?
             }
             false => x.clone(),
         };
-        let rows = rows.astype(Dtype::Float32)?.reshape(&[tokens * chosen, 1, inputs])?;
-        let mut wanted = rows.matmul(&numbers)?.reshape(&[tokens * chosen, outputs])?;
-        if stack.bias.is_some() {
+        let rows = rows.astype(Dtype::Float32)?.reshape(&[pairs, 1, inputs])?;
+        let mut wanted = rows.matmul(&numbers)?.reshape(&[pairs, outputs])?;
+        if let Some(bias) = bias {
             wanted = wanted.add(&bias.astype(Dtype::Float32)?.take(&flat, 0)?)?;
         }
         let half = outputs / 2;

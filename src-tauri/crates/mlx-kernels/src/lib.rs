@@ -23,10 +23,13 @@ mod program;
 mod record;
 mod residual;
 mod route;
+mod tiles;
 
 use std::sync::OnceLock;
 
-use mlx::fused::{Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, ResidualInput, Rows, Split};
+use mlx::fused::{
+    Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, PointwiseActivation, ResidualInput, Rows, Split,
+};
 use mlx::ops::Mask;
 use mlx::recording::{CachedAttention, RecordedStep, StepRows};
 use mlx::tensor::Tensor;
@@ -67,9 +70,19 @@ impl FusedKernels for CudaKernels {
     }
 
     fn linear(&self, x: &Tensor, matrix: Rows<'_>, gated: Option<GateActivation>) -> Result<Option<Tensor>> {
-        match matrix {
-            Rows::Quantized(matrix) => linear::linear(x, matrix, gated),
-            Rows::Plain(_) => Ok(None),
+        linear::linear(x, matrix, None, gated)
+    }
+
+    fn biased_linear(
+        &self,
+        x: &Tensor,
+        matrix: Rows<'_>,
+        bias: &Tensor,
+        activation: Option<PointwiseActivation>,
+    ) -> Result<Option<Tensor>> {
+        match activation {
+            None => linear::linear(x, matrix, Some(bias), None),
+            Some(_) => Ok(None),
         }
     }
 
@@ -109,10 +122,7 @@ impl FusedKernels for CudaKernels {
         matrix: Rows<'_>,
         after: Epilogue<'_>,
     ) -> Result<Option<(Tensor, Tensor)>> {
-        match matrix {
-            Rows::Quantized(matrix) => norm_linear::norm_linear(row, matrix, after),
-            Rows::Plain(_) => Ok(None),
-        }
+        norm_linear::norm_linear(row, matrix, after)
     }
 
     fn add_norm(&self, row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>)>> {

@@ -1,71 +1,69 @@
 //! From the residual stream to a projection: the pending part is added to the stream, the sum normed and projected, all
 //! in one launch.
 
-use mlx::fused::{Epilogue, ResidualInput};
-use mlx::quantized::{QuantizationFormat, QuantizedTensor};
+use mlx::fused::{Epilogue, ResidualInput, Rows};
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::compare::{added, common_eps, difference, noise, NoiseRows};
 use crate::gate::{compose, number};
 use crate::kernel::{find, Kernel, Key};
-use crate::linear::variant;
 use crate::program::Program;
+use crate::tiles::{sizes, NoiseMatrix, Tiles, TILE};
 
-const THREADS: i32 = 256;
+/// Blocks at most: each makes the row itself, so that many outputs are made by few, one after another.
+const MAX_BLOCKS: i32 = 528;
+/// Bytes of the sums that two turns of a block leave (`norm_linear.cuh`).
+const LEFT: i32 = 2 * 12 * (TILE + 4) * 4;
 
 /// The normed row times the transpose of the matrix, `[1, outputs]`, and the row before its norm. `None` if no kernel
 /// can be used.
-pub fn norm_linear(
-    row: ResidualInput<'_>,
-    matrix: &QuantizedTensor,
-    after: Epilogue<'_>,
-) -> Result<Option<(Tensor, Tensor)>> {
-    let (&[1, inputs], Some(biases)) = (row.h.shape(), &matrix.biases) else {
+pub fn norm_linear(row: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>) -> Result<Option<(Tensor, Tensor)>> {
+    let (&[1, inputs], dtype) = (row.h.shape(), row.h.dtype()) else {
         return Ok(None);
     };
-    let (gated, curve, other) = match after {
-        Epilogue::Plain => (false, None, None),
-        Epilogue::Gated(curve) => (true, Some(curve), None),
-        Epilogue::Times(curve, other) => (false, Some(curve), Some(other)),
+    let (kind, curve, other) = match after {
+        Epilogue::Plain => (0, None, None),
+        Epilogue::Gated(curve) => (1, Some(curve), None),
+        Epilogue::Times(curve, other) => (2, Some(curve), Some(other)),
     };
-    // The row lies in shared memory in steps of 512.
-    let staged = (inputs + 511) / 512 * 512 * (row.h.nbytes() / row.h.size().max(1)) as i32;
-    let Some(eps) = common_eps(row, [other, Some(biases)]).filter(|_| staged <= 40_960) else {
+    let Some(eps) = common_eps(row, [other, None]) else {
         return Ok(None);
     };
-    let Some((variant, rows)) = variant(matrix, inputs, gated, row.h.dtype()) else {
+    let tiles = Tiles::new(matrix, inputs, dtype, kind == 1).filter(|tiles| !tiles.is_mxfp4());
+    let Some(tiles) = tiles.filter(|tiles| warps(tiles, kind == 1).is_some()) else {
         return Ok(None);
     };
-    let is = |given: bool| i32::from(given);
-    let numbers = [
-        0,
-        variant,
-        is(row.inner.is_some()),
-        is(row.factor.is_some()),
-        is(row.outer.is_some()),
-        is(other.is_some()),
-        curve.map_or(0, number),
-        eps,
-    ];
-    let bits = matrix.format.bits;
-    let kernel = find(Key::new(Program::NormLinear, row.h.dtype(), numbers), |kernel| {
-        compare(kernel, rows, row, bits, after)
+    let parts = [row.inner.is_some(), row.factor.is_some(), row.outer.is_some()];
+    let parts = parts.iter().rev().fold(0, |bits, given| bits * 2 + i32::from(*given));
+    let numbers = [tiles.code.0, tiles.code.1, parts, kind, curve.map_or(0, number), eps];
+    let kernel = find(Key::new(Program::NormLinear, dtype, numbers), |kernel| {
+        compare(kernel, row, matrix, after)
     });
-    let launched = kernel.map(|kernel| launch(&kernel, rows, row, matrix, biases, after));
-    launched.transpose()
+    match kernel {
+        Some(kernel) => launch(&kernel, row, tiles, after),
+        None => Ok(None),
+    }
+}
+
+/// Warps of a block; `None` if the row and the scales leave too little room for them.
+fn warps(tiles: &Tiles<'_>, gated: bool) -> Option<i32> {
+    let halves = if gated { 2 } else { 1 };
+    let most = if gated { 2 } else { tiles.most_warps(false) };
+    let warps = tiles.warps(most, halves, 2, LEFT + 2 * tiles.inputs)?;
+    (warps * halves >= tiles.slots().min(3)).then_some(warps * halves)
 }
 
 fn launch(
     kernel: &Kernel,
-    rows: i32,
     row: ResidualInput<'_>,
-    matrix: &QuantizedTensor,
-    biases: &Tensor,
+    tiles: Tiles<'_>,
     after: Epilogue<'_>,
-) -> Result<(Tensor, Tensor)> {
-    let all = matrix.scales.dim(0);
-    let outputs = all / if matches!(after, Epilogue::Gated(_)) { 2 } else { 1 };
+) -> Result<Option<(Tensor, Tensor)>> {
+    let gated = matches!(after, Epilogue::Gated(_));
+    let Some(warps) = warps(&tiles, gated) else {
+        return Ok(None);
+    };
     let h = row.h;
     let (inner, outer) = (row.inner.map_or(h, |norm| norm.0), row.outer.map_or(h, |norm| norm.0));
     let other = match after {
@@ -78,41 +76,42 @@ fn launch(
         inner,
         row.factor.unwrap_or(h),
         outer,
-        &matrix.weight,
-        &matrix.scales,
-        biases,
+        tiles.weight,
+        tiles.scales,
+        tiles.biases,
         other,
     ];
-    let block = THREADS / 32 * rows;
+    let outputs = tiles.outputs / if gated { 2 } else { 1 };
     let results = [(&[1, outputs][..], h.dtype()), (h.shape(), h.dtype())];
-    let [y, sum] = kernel.launch(inputs, results, ((all + block - 1) / block, 1), THREADS)?;
-    Ok((y, sum))
+    let count = tiles.count(gated);
+    let turns = (count + MAX_BLOCKS - 1) / MAX_BLOCKS;
+    let [y, sum] = kernel.launch(inputs, results, ((count + turns - 1) / turns, 1), warps * 32)?;
+    Ok(Some((y, sum)))
 }
 
 /// Compares on random numbers in the place of these.
-fn compare(kernel: &Kernel, rows: i32, like: ResidualInput<'_>, bits: i32, after: Epilogue<'_>) -> Result<f32> {
+fn compare(kernel: &Kernel, like: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>) -> Result<f32> {
     let dtype = like.h.dtype();
+    let gated = matches!(after, Epilogue::Gated(_));
     let mut apart: f32 = 0.0;
-    for (inputs, outputs, group_size) in [(192, 44, 32), (1280, 140, 64), (2560, 32, 128)] {
-        let format = QuantizationFormat {
-            group_size,
-            bits,
-            mode: c"affine",
-        };
+    // The last one makes blocks take several turns.
+    let several = (256, 16 * MAX_BLOCKS * 2 + 40);
+    for (inputs, outputs) in sizes(matrix).into_iter().chain([several]) {
         let rows_of_noise = NoiseRows::new(1, inputs, dtype, 41)?;
         let (row, other) = (rows_of_noise.like(like), noise(&[1, outputs], dtype, 44)?);
         let after = match after {
             Epilogue::Times(curve, _) => Epilogue::Times(curve, &other),
             same => same,
         };
-        let matrix = QuantizedTensor::quantize(&noise(&[outputs, inputs], dtype, 47)?, format)?;
-        let Some(biases) = &matrix.biases else {
+        let matrix = NoiseMatrix::like(matrix, &[outputs, inputs], dtype, 47)?;
+        let Some(tiles) = Tiles::new(matrix.rows(), inputs, dtype, gated) else {
             return Ok(f32::INFINITY);
         };
-        let (made, sum) = launch(kernel, rows, row, &matrix, biases, after)?;
+        let Some((made, sum)) = launch(kernel, row, tiles, after)? else {
+            return Ok(f32::INFINITY);
+        };
         let (wanted_sum, normed) = added(row)?;
-        let wide = matrix.dequantize()?.astype(Dtype::Float32)?.swapaxes(0, 1)?;
-        let product = normed.astype(Dtype::Float32)?.matmul(&wide)?;
+        let product = normed.astype(Dtype::Float32)?.matmul(&matrix.transposed()?)?;
         let half = outputs / 2;
         let wanted = match after {
             Epilogue::Plain => product,

@@ -7,10 +7,18 @@ use mlx::{Dtype, Error, Result};
 
 use crate::compiler::{Entry, Module};
 
+/// Bounds the threads of a block and says how many blocks of as many a multiprocessor shall hold, and by that the
+/// registers of a thread; the function is written elsewhere.
+macro_rules! bounded {
+    ($bounds:literal) => {
+        concat!("#define ponder_kernel __launch_bounds__(", $bounds, ") ponder_kernel\n")
+    };
+}
+
 /// A unit of compilation: functions with the same inputs and results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Program {
-    /// Projections, gates, sums, heads of queries.
+    /// Gates, sums, heads of queries.
     One,
     /// A sum and its norm.
     Two,
@@ -20,6 +28,12 @@ pub enum Program {
     Attend,
     /// Parts of an attention.
     Parts,
+    /// Projections of up to 8 rows.
+    Rows8,
+    /// Projections of up to 16 rows.
+    Rows16,
+    /// Projections of up to 32 rows.
+    Rows32,
     /// A sum, its norm and a projection of that.
     NormLinear,
     /// Products with the matrices of chosen experts.
@@ -35,11 +49,12 @@ pub enum Program {
 impl Program {
     /// Names of inputs and results, and the call in which all of it ends.
     pub fn call(self) -> (&'static [&'static str], &'static [&'static str], &'static CStr) {
+        const ROWS: &[&str] = &["p", "x", "weight", "scales", "biases", "bias"];
         match self {
             Self::One => (
                 &["p", "a", "b", "c", "d"],
                 &["out"],
-                c"ponder_one(p_shape, a, a_shape, a_strides, b, b_strides, c, c_shape, d, out);",
+                c"ponder_one(p_shape, a, a_strides, b, b_strides, c, d, out);",
             ),
             Self::Two => (
                 &["p", "a", "b", "c", "d", "e"],
@@ -61,10 +76,25 @@ impl Program {
                 &["partial", "weights"],
                 c"ponder_split(p_shape, a, b, b_shape, b_strides, c, c_strides, partial, weights);",
             ),
+            Self::Rows8 => (
+                ROWS,
+                &["y"],
+                c"ponder_rows<1>(p_shape, x, x_shape, x_strides, weight, weight_shape, scales, scales_shape, biases, bias, y);",
+            ),
+            Self::Rows16 => (
+                ROWS,
+                &["y"],
+                c"ponder_rows<2>(p_shape, x, x_shape, x_strides, weight, weight_shape, scales, scales_shape, biases, bias, y);",
+            ),
+            Self::Rows32 => (
+                ROWS,
+                &["y"],
+                c"ponder_rows<4>(p_shape, x, x_shape, x_strides, weight, weight_shape, scales, scales_shape, biases, bias, y);",
+            ),
             Self::NormLinear => (
                 &["p", "h", "x", "inner", "factor", "outer", "weight", "scales", "biases", "other"],
                 &["y", "sum"],
-                c"ponder_reading(p_shape, h, h_shape, x, inner, factor, outer, weight, scales, scales_shape, biases, other, y, sum);",
+                c"ponder_reading(p_shape, h, x, x_shape, inner, factor, outer, weight, weight_shape, scales, scales_shape, biases, other, y, sum);",
             ),
             Self::Experts => (
                 &["p", "x", "weight", "scales", "biases", "bias", "experts", "shares"],
@@ -88,13 +118,17 @@ impl Program {
     /// Its device functions.
     fn functions(self) -> &'static [&'static str] {
         const LAYERS: &str = include_str!("cuda/layers.cuh");
+        const TILES: &str = include_str!("cuda/tiles.cuh");
         const LINEAR: &str = include_str!("cuda/linear.cuh");
         match self {
-            Self::One => &[LAYERS, LINEAR, include_str!("cuda/one.cuh")],
+            Self::One => &[LAYERS, include_str!("cuda/one.cuh")],
             Self::Two | Self::Three => &[LAYERS],
             Self::Attend | Self::Parts => &[include_str!("cuda/attend.cuh")],
-            Self::NormLinear => &[LINEAR, include_str!("cuda/norm_linear.cuh")],
-            Self::Experts => &[LINEAR, include_str!("cuda/experts.cuh")],
+            Self::Rows8 => &[TILES, LINEAR, bounded!("384, 2")],
+            Self::Rows16 => &[TILES, LINEAR, bounded!("320, 2")],
+            Self::Rows32 => &[TILES, LINEAR, bounded!("256, 2")],
+            Self::NormLinear => &[TILES, include_str!("cuda/norm_linear.cuh"), bounded!("384, 2")],
+            Self::Experts => &[TILES, include_str!("cuda/experts.cuh"), bounded!("384, 2")],
             Self::Route => &[include_str!("cuda/route.cuh")],
             Self::Address => &[include_str!("cuda/address.cuh")],
             Self::Ends => &[include_str!("cuda/ends.cuh")],

@@ -1,8 +1,8 @@
 // The programs: what each launch of one gets. `p_shape` are its numbers plus one.
 template <class Shapes, class Steps>
 __device__ __forceinline__ void ponder_one(
-    const Shapes& p_shape, const void* a, const Shapes& a_shape, const Steps& a_strides, const void* b, const Steps& b_strides,
-    const void* c, const Shapes& c_shape, const void* d, void* out) {
+    const Shapes& p_shape, const void* a, const Steps& a_strides, const void* b, const Steps& b_strides, const void* c, const void* d,
+    void* out) {
   const auto number = [&](int place) { return ponder_number(p_shape, place); };
   const T* a_ = reinterpret_cast<const T*>(a);
   const T* b_ = reinterpret_cast<const T*>(b);
@@ -10,21 +10,6 @@ __device__ __forceinline__ void ponder_one(
   const T* d_ = reinterpret_cast<const T*>(d);
   T* out_ = reinterpret_cast<T*>(out);
   switch (number(0)) {
-    case 0: {
-      const int inputs = a_shape[1], rows = c_shape[0], groups = c_shape[1];
-      const unsigned* weight = reinterpret_cast<const unsigned*>(b);
-      // Each row of x has blocks of its own, which find the weights in the cache that the first row's blocks filled.
-      const T* x = a_ + (long)blockIdx.y * a_strides[0];
-      T* y = out_ + (long)blockIdx.y * (number(1) == 2 || number(1) == 4 ? rows / 2 : rows);
-      switch (number(1)) {
-        case 0: ponder_linear<4, 2, false>(x, weight, c_, d_, y, inputs, rows, groups, 0); break;
-        case 1: ponder_linear<4, 4, false>(x, weight, c_, d_, y, inputs, rows, groups, 0); break;
-        case 2: ponder_linear<4, 4, true>(x, weight, c_, d_, y, inputs, rows / 2, groups, number(2)); break;
-        case 3: ponder_linear<8, 2, false>(x, weight, c_, d_, y, inputs, rows, groups, 0); break;
-        case 4: ponder_linear<8, 4, true>(x, weight, c_, d_, y, inputs, rows / 2, groups, number(2)); break;
-      }
-      break;
-    }
     case 1: {
       const int i = blockIdx.x * blockDim.x + threadIdx.x, width = number(1);
       const long row = blockIdx.y;

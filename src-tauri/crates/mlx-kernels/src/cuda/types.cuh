@@ -12,9 +12,13 @@ struct BFloat16 {
   unsigned short bits;
   BFloat16() = default;
   __device__ explicit BFloat16(float value) {
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
     const unsigned wide = __float_as_uint(value);
     // To the nearest, and to the even one of two.
     bits = value != value ? 0x7fff : (wide + 0x7fffu + ((wide >> 16) & 1)) >> 16;
+#endif
   }
   __device__ operator float() const { return __uint_as_float(static_cast<unsigned>(bits) << 16); }
 };
