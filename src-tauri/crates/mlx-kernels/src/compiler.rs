@@ -63,8 +63,8 @@ impl Entry {
     /// unless it has something to do until then.
     fn begins(&self) -> &'static str {
         match self.waits {
-            true => "",
-            false => "ponder_begin(); ",
+            true => "ponder_let_next(); ",
+            false => "ponder_let_next(); ponder_wait(); ",
         }
     }
 
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(
             entry.function(),
             "extern \"C\" __global__ void ponder_kernel(const void* p, const __grid_constant__ Shape p_shape, const void* a, const \
-             __grid_constant__ Strides a_strides, void* out) { ponder_begin(); f(p_shape, a, a_strides, out); }\n"
+             __grid_constant__ Strides a_strides, void* out) { ponder_let_next(); ponder_wait(); f(p_shape, a, a_strides, out); }\n"
         );
     }
 }

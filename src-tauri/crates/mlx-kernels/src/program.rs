@@ -139,18 +139,14 @@ impl Program {
     pub fn module(self, dtype: Dtype) -> Result<Module> {
         let (inputs, outputs, call) = self.call();
         let call = call.to_str().map_err(|error| Error::Failed(error.to_string()))?;
+        let functions = self.functions().concat();
         let entry = Entry {
             inputs,
             outputs,
             call,
-            waits: false,
+            waits: functions.contains("ponder_wait();"),
         };
-        module(
-            &format!("{self:?}").to_lowercase(),
-            dtype,
-            entry,
-            &self.functions().concat(),
-        )
+        module(&format!("{self:?}").to_lowercase(), dtype, entry, &functions)
     }
 }
 

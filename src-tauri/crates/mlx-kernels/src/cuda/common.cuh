@@ -12,10 +12,6 @@ __device__ __forceinline__ void ponder_wait() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void ponder_begin() {
-  ponder_let_next();
-  ponder_wait();
-}
 
 __device__ __forceinline__ float ponder_float(T value) { return static_cast<float>(value); }
 __device__ __forceinline__ float ponder_round(float value) { return static_cast<float>(static_cast<T>(value)); }

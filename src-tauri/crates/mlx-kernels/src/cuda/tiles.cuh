@@ -324,9 +324,3 @@ __device__ __forceinline__ float ponder_gather(const float* places, int warps, i
 }
 // The number of the warp in its block, as a number that all its lanes have in common.
 __device__ __forceinline__ int ponder_warp() { return __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0); }
-// Inputs may be read from here on, if the launch began before the one that makes them ended.
-__device__ __forceinline__ void ponder_wait() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
