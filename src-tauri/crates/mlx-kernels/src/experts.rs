@@ -91,10 +91,29 @@ pub fn gathered_sum(x: &Tensor, stack: Stack<'_>, experts: &Tensor, shares: &Ten
     let Some(made) = launch_checked(&x, stack, experts, None, Work::Product)? else {
         return Ok(None);
     };
-    let outputs = made.dim(1);
-    let made = made.reshape(&[tokens, chosen, outputs])?;
-    let summed = shares.reshape(&[tokens, 1, chosen])?.matmul(&made)?;
-    summed.reshape(&[tokens, outputs]).map(Some)
+    let key = Key::new(Program::One, x.dtype(), [5, chosen, made.dim(1)]);
+    let kernel = find(key, |kernel| compare_sum(kernel, [chosen, made.dim(1)], x.dtype()));
+    kernel.map(|kernel| sum(&kernel, &made, shares)).transpose()
+}
+
+/// Rows `[tokens · chosen, outputs]` summed by `shares` `[tokens, chosen]`, `[tokens, outputs]`.
+fn sum(kernel: &Kernel, rows: &Tensor, shares: &Tensor) -> Result<Tensor> {
+    const THREADS: i32 = 256;
+    let shape = [shares.dim(0), rows.dim(1)];
+    let blocks = ((shape[1] + THREADS - 1) / THREADS, shape[0]);
+    let [summed] = kernel.launch([rows, shares, rows, rows], [(&shape, rows.dtype())], blocks, THREADS)?;
+    Ok(summed)
+}
+
+fn compare_sum(kernel: &Kernel, [chosen, outputs]: [i32; 2], dtype: Dtype) -> Result<f32> {
+    let (rows, shares) = (
+        noise(&[3 * chosen, outputs], dtype, 56)?,
+        noise(&[3, chosen], dtype, 57)?,
+    );
+    let wide = |tensor: &Tensor| tensor.astype(Dtype::Float32);
+    let wanted = wide(&shares)?.reshape(&[3, 1, chosen])?;
+    let wanted = wanted.matmul(&wide(&rows)?.reshape(&[3, chosen, outputs])?)?;
+    difference(&sum(kernel, &rows, &shares)?, &wanted)
 }
 
 fn launch_checked(

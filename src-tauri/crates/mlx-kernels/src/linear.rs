@@ -25,7 +25,7 @@ pub fn linear(
         return Ok(None);
     };
     let bias_fits = bias.is_none_or(|bias| bias.dtype() == x.dtype());
-    let tiles = Tiles::new(matrix, inputs, x.dtype(), gated.is_some()).filter(|tiles| bias_fits && !tiles.is_mxfp4());
+    let tiles = Tiles::new(matrix, inputs, x.dtype(), gated.is_some()).filter(|_| bias_fits);
     let Some(tiles) = tiles.filter(|tiles| warps(tiles, rows, gated.is_some()).is_some()) else {
         return Ok(None);
     };

@@ -30,7 +30,7 @@ pub fn norm_linear(row: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>
     let Some(eps) = common_eps(row, [other, None]) else {
         return Ok(None);
     };
-    let tiles = Tiles::new(matrix, inputs, dtype, kind == 1).filter(|tiles| !tiles.is_mxfp4());
+    let tiles = Tiles::new(matrix, inputs, dtype, kind == 1);
     let Some(tiles) = tiles.filter(|tiles| warps(tiles, kind == 1).is_some()) else {
         return Ok(None);
     };

@@ -45,7 +45,7 @@ impl<'a> Tiles<'a> {
             return None;
         }
         let (weight, scales, biases, code, bits, scale_bits) = match matrix {
-            Rows::Plain(numbers) if numbers.dtype() == dtype => (numbers, numbers, numbers, (4, 0), 16, 0),
+            Rows::Plain(numbers) if numbers.dtype() == dtype => (numbers, numbers, numbers, (5, 0), 16, 0),
             Rows::Plain(_) => return None,
             Rows::Quantized(matrix) => {
                 let QuantizationFormat { group_size, bits, mode } = matrix.format;
@@ -88,11 +88,6 @@ impl<'a> Tiles<'a> {
             scale_bytes: scale_bits / 8,
             code,
         })
-    }
-
-    /// True if the numbers are those of MXFP4, whose code is that of plain numbers in kernels that do not take it.
-    pub fn is_mxfp4(&self) -> bool {
-        self.scales.dtype() == Dtype::Uint8
     }
 
     /// How many blocks or turns of them it takes to make all outputs.

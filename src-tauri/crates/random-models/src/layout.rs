@@ -189,10 +189,13 @@ impl Tensors<'_> {
         };
         self.matrix(&format!("{path}.q_proj"), heads * width, hidden);
         self.matrix(&format!("{path}.o_proj"), hidden, heads * width);
-        self.norm(&format!("{path}.q_norm"), width);
+        // Nothing else scales its scores: with factors around 1 a softmax would be as good as all of one key, and a rounding
+        // would change which.
+        let factors = Kind::Constant((width as f32).powf(-0.25));
+        self.weight(&format!("{path}.q_norm"), &[width], factors);
         if own {
             self.matrix(&format!("{path}.k_proj"), key_heads * width, hidden);
-            self.norm(&format!("{path}.k_norm"), width);
+            self.weight(&format!("{path}.k_norm"), &[width], factors);
             if !shared {
                 self.matrix(&format!("{path}.v_proj"), key_heads * width, hidden);
             }

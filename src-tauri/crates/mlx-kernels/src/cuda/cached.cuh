@@ -1,23 +1,66 @@
 // Attention of one query of each sequence to the keys and values in its cache, which its own are written to first unless
-// another launch has done that. WIDTH is that of a head, QUERIES the number of heads that a block lets share what it reads of a key head. The
-// keys of a sequence are split among PARTS blocks, of which the last to end joins what all have found.
+// another launch has done that. WIDTH is that of a head, QUERIES the number of heads that a block lets share what it
+// reads of a key head. The keys of a sequence are split among blocks, of which the last to end joins what all have found.
 struct PonderPlace {
   T *keys, *values;
   long long places;
 };
 
-constexpr int WARPS = 4, CHUNK = 32, PER = WIDTH / 32, LANES = 8, EACH = WIDTH / LANES, FEWEST = WARPS * CHUNK;
+constexpr int WARPS = 4, THREADS = WARPS * 32, CHUNK = 16, LANES = 8, PER = WIDTH / 32, EIGHTS = WIDTH / LANES / 8;
+// Keys of a part at least. Rows of keys that a warp has under way at once: four keys each.
+constexpr int FEWEST = WARPS * CHUNK, AT_ONCE = WIDTH <= 128 ? 4 : WIDTH <= 256 ? 2 : 1, MAX_PARTS = 32;
 struct alignas(PER * sizeof(T) < 16 ? PER * sizeof(T) : 16) PonderOwn { T e[PER]; };
-constexpr int EIGHTS = EACH / 8;
-struct alignas(8 * sizeof(T) < 16 ? 8 * sizeof(T) : 16) PonderEightOf { T e[8]; };
+struct alignas(8 * sizeof(T) < 16 ? 8 * sizeof(T) : 16) PonderEight { T e[8]; };
+// What a part finds: sums [QUERIES][WIDTH], then the highest score and the whole of each query.
+constexpr int OF_PART = QUERIES * (WIDTH + 2), HIGHEST = QUERIES * WIDTH;
+
+// Scores of CHUNK keys by a warp. Eight lanes share a key, so that their sums take three steps for four keys.
+__device__ __forceinline__ void ponder_scores(
+    const T* keys, int base, int end, const float (&read)[QUERIES][WIDTH], float (&scores)[CHUNK][QUERIES]) {
+  const int lane = threadIdx.x & 31, of_key = lane / LANES, at = lane % LANES;
+#pragma unroll
+  for (int turn = 0; turn < CHUNK / 4; turn += AT_ONCE) {
+    PonderEight numbers[AT_ONCE][EIGHTS];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const T* row = keys + (long)min(base + (turn + k) * 4 + of_key, end - 1) * WIDTH;
+      // Lanes take turns, so that neighbors read neighboring bytes.
+#pragma unroll
+      for (int e = 0; e < EIGHTS; ++e) numbers[k][e] = *reinterpret_cast<const PonderEight*>(row + (e * LANES + at) * 8);
+    }
+#pragma unroll
+    for (int q = 0; q < QUERIES; ++q) {
+      float dots[AT_ONCE] = {};
+#pragma unroll
+      for (int e = 0; e < EIGHTS; ++e) {
+        const float* own = &read[q][(e * LANES + at) * 8];
+        const float4 low = *reinterpret_cast<const float4*>(own), high = *reinterpret_cast<const float4*>(own + 4);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+          const T* of = numbers[k][e].e;
+          dots[k] += ponder_float(of[0]) * low.x + ponder_float(of[1]) * low.y + ponder_float(of[2]) * low.z + ponder_float(of[3]) * low.w;
+          dots[k] += ponder_float(of[4]) * high.x + ponder_float(of[5]) * high.y + ponder_float(of[6]) * high.z + ponder_float(of[7]) * high.w;
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < AT_ONCE; ++k) {
+#pragma unroll
+        for (int step = LANES / 2; step > 0; step >>= 1) dots[k] += __shfl_xor_sync(0xffffffffu, dots[k], step);
+        const int key = (turn + k) * 4 + of_key;
+        if (at == 0) scores[key][q] = base + key < end ? dots[k] : NOTHING;
+      }
+    }
+  }
+}
 
 __device__ __forceinline__ void ponder_cached(
     const T* queries, const T* keys, const T* values, const T* sinks, PonderPlace place, int offset, T* result, float* partial,
     unsigned* counter, int heads, int key_heads, int parts, int groups, int window, float factor, int work) {
   __shared__ float scores[WARPS][CHUNK][QUERIES];
-  __shared__ float read[QUERIES][WIDTH];
+  __shared__ alignas(16) float read[QUERIES][WIDTH];
   __shared__ float found[WARPS][QUERIES][WIDTH];
   __shared__ float maxima[WARPS][QUERIES], sums[WARPS][QUERIES];
+  __shared__ float shares[MAX_PARTS][QUERIES];
   __shared__ bool last;
   const int sequence = blockIdx.y, part = blockIdx.x % parts, group = blockIdx.x / parts % groups;
   const int key_head = blockIdx.x / parts / groups, shared = heads / key_heads;
@@ -31,14 +74,14 @@ __device__ __forceinline__ void ponder_cached(
   T* all_values = place.values + key_head * place.places * WIDTH;
   if (work == 2 || (work == 1 && next >= first && next < end)) {
     const long row = ((long)sequence * key_heads + key_head) * WIDTH;
-    for (int i = threadIdx.x; i < WIDTH; i += WARPS * 32) {
+    for (int i = threadIdx.x; i < WIDTH; i += THREADS) {
       all_keys[(long)next * WIDTH + i] = keys[row + i];
       all_values[(long)next * WIDTH + i] = values[row + i];
     }
   }
   if (work == 2) return;
   const T* all_queries = queries + ((long)sequence * heads + head) * WIDTH;
-  for (int i = threadIdx.x; i < QUERIES * WIDTH; i += WARPS * 32) {
+  for (int i = threadIdx.x; i < QUERIES * WIDTH; i += THREADS) {
     read[i / WIDTH][i % WIDTH] = i / WIDTH < own ? ponder_float(all_queries[i]) * factor : 0.0f;
   }
   __syncthreads();
@@ -51,61 +94,43 @@ __device__ __forceinline__ void ponder_cached(
 #pragma unroll
     for (int i = 0; i < PER; ++i) taken[q][i] = 0;
   }
-  const int of_key = lane / LANES, at = lane % LANES;
   for (int base = first + warp * CHUNK; base < end; base += WARPS * CHUNK) {
-    // Eight lanes share a key, so that their sums take three steps for four keys.
-#pragma unroll 2
-    for (int k = 0; k < CHUNK; k += 32 / LANES) {
-      const int key = base + k + of_key;
-      const T* row = all_keys + (long)min(key, end - 1) * WIDTH;
-      float dots[QUERIES] = {};
-#pragma unroll
-      for (int eighth = 0; eighth < EIGHTS; ++eighth) {
-        // Lanes take turns, so that neighbors read neighboring bytes.
-        const int column = (eighth * LANES + at) * 8;
-        const PonderEightOf numbers = *reinterpret_cast<const PonderEightOf*>(row + column);
-#pragma unroll
-        for (int q = 0; q < QUERIES; ++q) {
-          const float4 low = *reinterpret_cast<const float4*>(&read[q][column]);
-          const float4 high = *reinterpret_cast<const float4*>(&read[q][column + 4]);
-          dots[q] += ponder_float(numbers.e[0]) * low.x + ponder_float(numbers.e[1]) * low.y + ponder_float(numbers.e[2]) * low.z +
-              ponder_float(numbers.e[3]) * low.w + ponder_float(numbers.e[4]) * high.x + ponder_float(numbers.e[5]) * high.y +
-              ponder_float(numbers.e[6]) * high.z + ponder_float(numbers.e[7]) * high.w;
-        }
-      }
-#pragma unroll
-      for (int q = 0; q < QUERIES; ++q) {
-#pragma unroll
-        for (int step = LANES / 2; step > 0; step >>= 1) dots[q] += __shfl_xor_sync(0xffffffffu, dots[q], step);
-        if (at == 0) scores[warp][k + of_key][q] = key < end ? dots[q] : NOTHING;
-      }
-    }
+    ponder_scores(all_keys, base, end, read, scores[warp]);
     __syncwarp();
 #pragma unroll
     for (int q = 0; q < QUERIES; ++q) {
-      const float score = scores[warp][lane][q];
+      const float score = scores[warp][lane % CHUNK][q];
       float highest = score;
 #pragma unroll
-      for (int step = 16; step > 0; step >>= 1) highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, step));
+      for (int step = CHUNK / 2; step > 0; step >>= 1) highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, step));
       highest = fmaxf(highest, maximum[q]);
       const float fade = __expf(maximum[q] - highest), share = __expf(score - highest);
-      // Each lane keeps the sum of its own keys.
-      sum[q] = sum[q] * fade + share;
+      // Each lane of the first half keeps the sum of its own keys.
+      sum[q] = sum[q] * fade + (lane < CHUNK ? share : 0.0f);
       maximum[q] = highest;
 #pragma unroll
       for (int i = 0; i < PER; ++i) taken[q][i] *= fade;
-      scores[warp][lane][q] = share;
+      __syncwarp();
+      if (lane < CHUNK) scores[warp][lane][q] = share;
     }
     __syncwarp();
-    const int count = min(CHUNK, end - base);
-#pragma unroll 4
-    for (int k = 0; k < count; ++k) {
-      const PonderOwn numbers = *reinterpret_cast<const PonderOwn*>(all_values + (long)(base + k) * WIDTH + lane * PER);
 #pragma unroll
-      for (int q = 0; q < QUERIES; ++q) {
-        const float share = scores[warp][k][q];
+    for (int turn = 0; turn < CHUNK; turn += 2 * AT_ONCE) {
+      PonderOwn numbers[2 * AT_ONCE];
 #pragma unroll
-        for (int i = 0; i < PER; ++i) taken[q][i] += share * ponder_float(numbers.e[i]);
+      for (int k = 0; k < 2 * AT_ONCE; ++k) {
+        // Keys behind the end have no share.
+        const long key = min(base + turn + k, end - 1);
+        numbers[k] = *reinterpret_cast<const PonderOwn*>(all_values + key * WIDTH + lane * PER);
+      }
+#pragma unroll
+      for (int k = 0; k < 2 * AT_ONCE; ++k) {
+#pragma unroll
+        for (int q = 0; q < QUERIES; ++q) {
+          const float share = scores[warp][turn + k][q];
+#pragma unroll
+          for (int i = 0; i < PER; ++i) taken[q][i] += share * ponder_float(numbers[k].e[i]);
+        }
       }
     }
     __syncwarp();
@@ -122,12 +147,10 @@ __device__ __forceinline__ void ponder_cached(
   }
   __syncthreads();
 
-  // What a part found: sums [QUERIES][WIDTH], then the highest score and the whole of each query.
-  constexpr int OF_PART = QUERIES * (WIDTH + 2);
   const long block = ((long)sequence * key_heads + key_head) * groups + group;
   float* mine = partial + (block * parts + part) * OF_PART;
   T* out = result + ((long)sequence * heads + head) * WIDTH;
-  for (int i = threadIdx.x; i < own * WIDTH; i += WARPS * 32) {
+  for (int i = threadIdx.x; i < own * WIDTH; i += THREADS) {
     const int q = i / WIDTH;
     float highest = NOTHING, whole = 0, all = 0;
 #pragma unroll
@@ -141,8 +164,8 @@ __device__ __forceinline__ void ponder_cached(
     if (active > 1) {
       mine[i] = all;
       if (i % WIDTH == 0) {
-        mine[QUERIES * WIDTH + 2 * q] = highest;
-        mine[QUERIES * WIDTH + 2 * q + 1] = whole;
+        mine[HIGHEST + 2 * q] = highest;
+        mine[HIGHEST + 2 * q + 1] = whole;
       }
       continue;
     }
@@ -164,22 +187,27 @@ __device__ __forceinline__ void ponder_cached(
   __syncthreads();
   if (!last) return;
   __threadfence();
+
+  // A warp weighs the parts of a query, a lane has one.
   const float* parts_of = partial + block * parts * OF_PART;
-  for (int i = threadIdx.x; i < own * WIDTH; i += WARPS * 32) {
-    const int q = i / WIDTH;
-    float highest = NOTHING, whole = 0, all = 0;
-    for (int p = 0; p < active; ++p) highest = fmaxf(highest, __ldcg(parts_of + (long)p * OF_PART + QUERIES * WIDTH + 2 * q));
-    if (sinks != nullptr) {
-      highest = fmaxf(highest, ponder_float(sinks[head + q]));
-      whole = __expf(ponder_float(sinks[head + q]) - highest);
-    }
-    for (int p = 0; p < active; ++p) {
-      const float* of_part = parts_of + (long)p * OF_PART;
-      const float fade = __expf(__ldcg(of_part + QUERIES * WIDTH + 2 * q) - highest);
-      whole += __ldcg(of_part + QUERIES * WIDTH + 2 * q + 1) * fade;
-      all += __ldcg(of_part + i) * fade;
-    }
-    out[i] = static_cast<T>(all / whole);
+  for (int q = warp; q < own; q += WARPS) {
+    const bool is_one = lane < active;
+    const float highest = is_one ? __ldcg(parts_of + (long)lane * OF_PART + HIGHEST + 2 * q) : NOTHING;
+    const float whole = is_one ? __ldcg(parts_of + (long)lane * OF_PART + HIGHEST + 2 * q + 1) : 0.0f;
+    float top = highest;
+#pragma unroll
+    for (int step = 16; step > 0; step >>= 1) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
+    const float sink = sinks != nullptr ? ponder_float(sinks[head + q]) : NOTHING;
+    top = fmaxf(top, sink);
+    const float fade = __expf(highest - top), all = ponder_warp_sum(whole * fade) + __expf(sink - top);
+    if (is_one) shares[lane][q] = fade / all;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < own * WIDTH; i += THREADS) {
+    float all = 0;
+#pragma unroll 8
+    for (int p = 0; p < active; ++p) all += __ldcg(parts_of + (long)p * OF_PART + i) * shares[p][i / WIDTH];
+    out[i] = static_cast<T>(all);
   }
 }
 

@@ -56,6 +56,7 @@ __device__ __forceinline__ void ponder_rows(
     case 1: ponder_linear<4, 2, PARTS>(x_, next, rows, matrix, bias_, y_, room, outputs, shift, gated, curve); break;
     case 2: ponder_linear<8, 1, PARTS>(x_, next, rows, matrix, bias_, y_, room, outputs, shift, gated, curve); break;
     case 3: ponder_linear<8, 2, PARTS>(x_, next, rows, matrix, bias_, y_, room, outputs, shift, gated, curve); break;
-    case 4: ponder_linear<16, 1, PARTS>(x_, next, rows, matrix, bias_, y_, room, outputs, shift, gated, curve); break;
+    case 4: ponder_linear<MXFP4, 1, PARTS>(x_, next, rows, matrix, bias_, y_, room, outputs, shift, gated, curve); break;
+    case 5: ponder_linear<16, 1, PARTS>(x_, next, rows, matrix, bias_, y_, room, outputs, shift, gated, curve); break;
   }
 }

@@ -114,6 +114,7 @@ __device__ __forceinline__ void ponder_reading(
     case 1: ponder_read<4, 2>(row, matrix, ends, y_, sum_, room, outputs, shift); break;
     case 2: ponder_read<8, 1>(row, matrix, ends, y_, sum_, room, outputs, shift); break;
     case 3: ponder_read<8, 2>(row, matrix, ends, y_, sum_, room, outputs, shift); break;
-    case 4: ponder_read<16, 1>(row, matrix, ends, y_, sum_, room, outputs, shift); break;
+    case 4: ponder_read<MXFP4, 1>(row, matrix, ends, y_, sum_, room, outputs, shift); break;
+    case 5: ponder_read<16, 1>(row, matrix, ends, y_, sum_, room, outputs, shift); break;
   }
 }

@@ -28,6 +28,18 @@ __device__ __forceinline__ void ponder_one(
       ponder_heads(a_, b_, reinterpret_cast<const float*>(c), reinterpret_cast<const int*>(d), out_, out_, out_, number(1), 1, number(2),
           number(3), number(4), number(5), __int_as_float(number(6)), number(7));
       break;
+    case 5: {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x, chosen = number(1), width = number(2);
+      const long token = blockIdx.y;
+      if (i < width) {
+        float sum = 0;
+        for (int each = 0; each < chosen; ++each) {
+          sum += ponder_float(b_[token * b_strides[0] + each * b_strides[1]]) * ponder_float(a_[(token * chosen + each) * width + i]);
+        }
+        out_[token * width + i] = static_cast<T>(sum);
+      }
+      break;
+    }
     case 4: ponder_norm(a_, b_, out_, number(1), number(2), __int_as_float(number(3))); break;
   }
 }
