@@ -118,7 +118,7 @@ impl Program {
             Self::Rows16 => &[TILES, LINEAR, bounded!("320, 2")],
             Self::Rows32 => &[TILES, LINEAR, bounded!("256, 2")],
             Self::NormLinear => &[TILES, include_str!("cuda/norm_linear.cuh"), bounded!("384, 2")],
-            Self::Experts => &[TILES, include_str!("cuda/experts.cuh"), bounded!("384, 2")],
+            Self::Experts => &[TILES, include_str!("cuda/experts.cuh"), bounded!("512, 1")],
             Self::Route => &[include_str!("cuda/route.cuh")],
         }
     }
