@@ -16,7 +16,7 @@ use crate::tiles::{sizes, NoiseMatrix, Tiles};
 const MAX_ROWS: i32 = 32;
 /// Warps of a block at most, and so experts of a token, of which a block that sums has a warp or several each.
 const MAX_WARPS: i32 = 12;
-/// Slots of a row for each warp, so that it is worth its start.
+/// Slots of a row for each warp, so that it is worth its start; there are many blocks, one for each expert at least.
 const SLOTS: i32 = 3;
 /// Bytes of the list of pairs (`experts.cuh`).
 const LIST: i32 = 2048;
@@ -155,8 +155,8 @@ fn warps(tiles: &Tiles<'_>, work: Work, chosen: i32) -> Option<i32> {
     let slots = tiles.slots();
     let (most, of_block) = match work {
         Work::Sum => (MAX_WARPS / chosen, chosen),
-        Work::Gated(_) => ((slots / SLOTS).clamp(1, 4), 2),
-        Work::Product => ((slots / SLOTS).clamp(SLOTS, 8), 1),
+        Work::Gated(_) => ((slots / SLOTS).clamp(1, 2), 2),
+        Work::Product => ((slots / SLOTS).clamp(3, 4), 1),
     };
     tiles.warps(most, of_block, 1, LIST).map(|warps| warps * of_block)
 }

@@ -9,7 +9,7 @@ use crate::compare::{added, common_eps, difference, noise, NoiseRows};
 use crate::gate::{compose, number};
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
-use crate::tiles::{sizes, NoiseMatrix, Tiles, TILE};
+use crate::tiles::{sizes, NoiseMatrix, Tiles, FEW_TILES, TILE};
 
 /// Blocks at most: each makes the row itself, so that many outputs are made by few, one after another.
 const MAX_BLOCKS: i32 = 528;
@@ -49,7 +49,12 @@ pub fn norm_linear(row: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>
 /// Warps of a block; `None` if the row and the scales leave too little room for them.
 fn warps(tiles: &Tiles<'_>, gated: bool) -> Option<i32> {
     let halves = if gated { 2 } else { 1 };
-    let most = if gated { 2 } else { tiles.most_warps(false) };
+    let most = match (gated, tiles.count(gated)) {
+        (true, _) => 2,
+        (false, ..FEW_TILES) => 6,
+        (false, FEW_TILES..=MAX_BLOCKS) => 4,
+        (false, _) => 5,
+    };
     let warps = tiles.warps(most, halves, 2, LEFT + 2 * tiles.inputs)?;
     (warps * halves >= tiles.slots().min(3)).then_some(warps * halves)
 }

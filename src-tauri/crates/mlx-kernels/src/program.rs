@@ -128,7 +128,7 @@ impl Program {
             Self::Rows16 => &[TILES, LINEAR, bounded!("320, 2")],
             Self::Rows32 => &[TILES, LINEAR, bounded!("256, 2")],
             Self::NormLinear => &[TILES, include_str!("cuda/norm_linear.cuh"), bounded!("384, 2")],
-            Self::Experts => &[TILES, include_str!("cuda/experts.cuh"), bounded!("384, 2")],
+            Self::Experts => &[TILES, include_str!("cuda/experts.cuh"), bounded!("512, 1")],
             Self::Route => &[include_str!("cuda/route.cuh")],
             Self::Address => &[include_str!("cuda/address.cuh")],
             Self::Ends => &[include_str!("cuda/ends.cuh")],

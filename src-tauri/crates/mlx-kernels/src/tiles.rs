@@ -10,7 +10,7 @@ use crate::compare::noise;
 /// Rows of a tile, which are outputs of a block.
 pub const TILE: i32 = 16;
 /// From fewer tiles on, a block is wider: it is alone on its multiprocessor.
-const FEW_TILES: i32 = 256;
+pub const FEW_TILES: i32 = 256;
 /// Shared memory of a block, a slot of a tile in it, and the slots of a warp (`tiles.cuh`).
 const ROOM: i32 = 48 * 1024 - 256;
 const SLOT: i32 = TILE * LINE;

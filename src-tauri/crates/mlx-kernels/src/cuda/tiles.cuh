@@ -223,11 +223,14 @@ struct PonderTile {
       unpack(taken[1] + unit * UNIT, scale[1], lower);
       float(&to)[4] = AFFINE ? made : sums;
 #pragma unroll
-      for (int i = 0; i < 4; i += 2) {
+      for (int i = 0; i < 4; i += 2)
         Pairs::multiply(to, upper[i], lower[i], upper[i + 1], lower[i + 1], other[i], other[i + 1]);
-        // With ones for the tile the sums of x come to where the products are.
-        constexpr unsigned SECOND = CODE == 8 ? 0 : Pairs::ONES;
-        if constexpr (AFFINE) Pairs::multiply(total, Pairs::ONES, Pairs::ONES, SECOND, SECOND, other[i], other[i + 1]);
+      // With ones for the tile the sums of x come to where the products are. With 8 bits, x is there twice.
+      constexpr unsigned ONES = Pairs::ONES;
+      if constexpr (CODE == 8) Pairs::multiply(total, ONES, ONES, ONES, ONES, other[0], other[2]);
+      if constexpr (CODE == 4) {
+        Pairs::multiply(total, ONES, ONES, ONES, ONES, other[0], other[1]);
+        Pairs::multiply(total, ONES, ONES, ONES, ONES, other[2], other[3]);
       }
     }
     if constexpr (AFFINE) {
@@ -258,9 +261,13 @@ struct PonderTile {
         to[4 * i] = eight.x, to[4 * i + 1] = eight.y, to[4 * i + 2] = eight.z, to[4 * i + 3] = eight.w;
       }
     };
+    // So that what was read before need not be kept where nothing more is read.
+    const auto forget = [](unsigned(&numbers)[EACH / 2]) {
+#pragma unroll
+      for (int i = 0; i < EACH / 2; ++i) asm("" : "=r"(numbers[i]));
+    };
     int place = 0;
-    // Past the end, what is read is not used, but the row must have it.
-    read(min(warp * STEPS, steps - 1) * GROUPS, 0, x[0]);
+    if (warp * STEPS < steps) read(warp * STEPS * GROUPS, 0, x[0]);
 #pragma unroll 1
     for (int slot = warp; slot * STEPS < steps; slot += stride, place = (place + 1) % DEPTH) {
       ponder_arrived<DEPTH - 1>();
@@ -279,9 +286,11 @@ struct PonderTile {
 #pragma unroll
           for (int part = 0; part < PARTS; ++part) {
             const int next = (number * PARTS + part + 1) % 2;
+            const int later = step + 1 < STEPS ? slot * STEPS + step + 1 : (slot + stride) * STEPS;
             if (part + 1 < PARTS) read(slot * STEPS * GROUPS + number, part + 1, x[next]);
             else if (group + 1 < GROUPS) read(slot * STEPS * GROUPS + number + 1, 0, x[next]);
-            else read(min(step + 1 < STEPS ? slot * STEPS + step + 1 : (slot + stride) * STEPS, steps - 1) * GROUPS, 0, x[next]);
+            else if (later < steps) read(later * GROUPS, 0, x[next]);
+            else forget(x[next]);
             multiply(taken, number % 4, x[1 - next], sums[part]);
           }
         }
