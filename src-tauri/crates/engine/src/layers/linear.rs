@@ -164,7 +164,7 @@ impl Linear {
             return Ok(product);
         }
         match (&self.weight, &self.bias) {
-            (Product::Plain(weight), Some(bias)) => x.addmm(weight, bias),
+            (Product::Plain(weight), Some(bias)) if !recording::is_on() => x.addmm(weight, bias),
             (_, Some(bias)) => self.multiply(x)?.add(bias),
             (_, None) => self.multiply(x),
         }

@@ -61,8 +61,9 @@ impl RecordedSteps {
         if states.len() > MAX_SEQUENCES || !states.iter().all(|state| is_recordable(state)) {
             return Ok(None);
         }
-        match self.of(model, StepRows::OfSequences(states.len())) {
-            Some(recorded) => recorded.begin(input, states),
+        let rows = StepRows::OfSequences(states.len());
+        match self.of(model, rows) {
+            Some(recorded) => self.kept(rows, recorded.begin(input, states)),
             None => Ok(None),
         }
     }
@@ -76,10 +77,19 @@ impl RecordedSteps {
         if ids.len() > MAX_READ || state.images.is_some() || !is_recordable(state) {
             return Ok(false);
         }
-        match self.of(model, StepRows::OfOne(READ_AT_ONCE)) {
-            Some(recorded) => recorded.read(state, ids),
+        let rows = StepRows::OfOne(READ_AT_ONCE);
+        match self.of(model, rows) {
+            Some(recorded) => self.kept(rows, recorded.read(state, ids)),
             None => Ok(false),
         }
+    }
+
+    /// What a recorded step gave. One that failed is not used again: whoever took part begins anew without it.
+    fn kept<T>(&self, rows: StepRows, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.0.borrow_mut().insert(rows, None);
+        }
+        result
     }
 
     /// The logits `[sequences, vocabulary]` of the last step of so many sequences.
