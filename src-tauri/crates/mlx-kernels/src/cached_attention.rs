@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use mlx::recording::{CacheOf, CacheShape, CachedAttention, StepRows};
-use mlx::Result;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Error, Result};
 
 use crate::compiler::{Entry, Module};
 use crate::program;
-use crate::record::Grid;
+use crate::recorder::{nothing, shape_bytes, with, Argument, Grid, Launch, OFFSETS, PLACES, PLACE_BYTES};
 
 /// Threads of a block: as many warps as the kernel counts on.
 const THREADS: u32 = 128;
@@ -36,21 +37,76 @@ enum Work {
 }
 
 /// How an attention is launched.
-pub struct Plan {
+struct Plan {
     /// The kernel for its heads.
-    pub module: Rc<Module>,
+    module: Rc<Module>,
     /// The numbers that the kernel gets, and its blocks and threads, of each launch.
-    pub launches: Vec<([i32; 8], Grid)>,
+    launches: Vec<([i32; 8], Grid)>,
     /// The shape of the result.
-    pub result: [i32; 2],
+    result: [i32; 2],
     /// How many floats blocks leave for the one that joins.
-    pub partial: [i32; 1],
+    partial: [i32; 1],
     /// How many counters they share.
-    pub counters: [i32; 1],
+    counters: [i32; 1],
+}
+
+/// Records attention by caches.
+pub fn attend(attention: CachedAttention<'_>) -> Result<Option<Tensor>> {
+    let dtype = attention.queries.dtype();
+    let of_width = || Error::Unsupported(format!("recorded attention of {:?}", attention.queries));
+    let (number, shape) = match attention.cache {
+        CacheOf::Shared(number) => with(|recorder| Ok((number, recorder.caches.get(number).copied())))?,
+        CacheOf::Own(keys, values) => match (keys.shape(), values.shape()) {
+            (&[_, heads, 1, width], values) if *values == *keys.shape() => {
+                with(|recorder| Ok((recorder.caches.len(), Some(CacheShape { dtype, heads, width }))))?
+            }
+            _ => return Err(of_width()),
+        },
+    };
+    let shape = shape.ok_or_else(of_width)?;
+    let rows = with(|recorder| Ok(recorder.rows))?;
+    let plan = plan(attention, shape, rows)?.ok_or_else(of_width)?;
+    with(|recorder| {
+        if number == recorder.caches.len() {
+            recorder.caches.push(shape);
+        }
+        let queries = recorder.input(attention.queries)?;
+        let [keys, values] = match attention.cache {
+            CacheOf::Own(keys, values) => [recorder.input(keys)?, recorder.input(values)?],
+            CacheOf::Shared(_) => [nothing(), nothing()],
+        };
+        let sinks = attention.sinks.map(|sinks| recorder.input(sinks)).transpose()?;
+        let result = recorder.buffer(&plan.result, dtype, false)?;
+        let partial = recorder.buffer(&plan.partial, Dtype::Float32, false)?;
+        let counters = recorder.buffer(&plan.counters, Dtype::Uint32, true)?;
+        let arguments = [
+            nothing(),
+            nothing(),
+            queries,
+            keys,
+            values,
+            sinks.unwrap_or_else(nothing),
+            Argument::Buffer(PLACES, number * rows.count() * PLACE_BYTES),
+            Argument::Buffer(OFFSETS, 0),
+            Argument::Buffer(result.buffer, 0),
+            Argument::Buffer(partial.buffer, 0),
+            Argument::Buffer(counters.buffer, 0),
+        ];
+        for (numbers, grid) in plan.launches {
+            let mut arguments = arguments.to_vec();
+            arguments[1] = Argument::Bytes(shape_bytes(&numbers));
+            recorder.launches.push(Launch {
+                module: plan.module.clone(),
+                arguments,
+                grid,
+            });
+        }
+        Tensor::zeros(&plan.result, dtype).map(|described| Some(described.from_launch(result)))
+    })
 }
 
 /// The launch of an attention to caches of this shape; `None` if the kernel does not fit its heads.
-pub fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows) -> Result<Option<Plan>> {
+fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows) -> Result<Option<Plan>> {
     let CachedAttention {
         queries,
         cache,

@@ -8,7 +8,7 @@ use mlx::Result;
 
 use crate::compiler::Entry;
 use crate::program;
-use crate::record;
+use crate::recorder;
 
 const THREADS: u32 = 256;
 
@@ -51,7 +51,7 @@ pub fn elementwise(operation: Elementwise, a: &Tensor, b: &Tensor) -> Result<Opt
     let numbers = [number(operation) + 1, count + 1];
     let steps = [steps(a, &sizes), steps(b, &sizes)];
     let grid = ((count as u32).div_ceil(THREADS), 1, THREADS);
-    record::launch_elementwise(module, (&numbers, &sizes), [a, b], &steps, (shape, grid)).map(Some)
+    recorder::launch_elementwise(module, (&numbers, &sizes), [a, b], &steps, (shape, grid)).map(Some)
 }
 
 /// Elements from one place of each axis to the next, 0 where the tensor has one place for all.

@@ -11,7 +11,7 @@ use mlx::{Dtype, Error, Result};
 use crate::compare::{difference, noise};
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
-use crate::record;
+use crate::recorder;
 
 const THREADS: i32 = 256;
 /// Threads that look for the likeliest of a row.
@@ -121,5 +121,5 @@ pub fn likeliest(logits: &Tensor, sequences: usize) -> Result<()> {
         ));
     }
     let module = Rc::new(Program::Ends.module(logits.dtype())?);
-    record::launch_choice(module, &[2, vocabulary + 1], logits, (rows as u32, 1, CHOOSING))
+    recorder::launch_choice(module, &[2, vocabulary + 1], logits, (rows as u32, 1, CHOOSING))
 }

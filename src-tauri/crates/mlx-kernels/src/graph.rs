@@ -25,7 +25,7 @@ use mlx::{Error, Result};
 
 use crate::addresses::addresses;
 use crate::compiler::{Module, FUNCTION};
-use crate::record::{Argument, Buffer, Launch, Recorder, OFFSETS, PLACES, PLACE_BYTES, POSITIONS, TOKENS};
+use crate::recorder::{Argument, Buffer, Launch, Recorder, OFFSETS, PLACES, PLACE_BYTES, POSITIONS, TOKENS};
 
 /// Steps whose tokens are kept: one that is computed while the one before it is read.
 const KEPT: usize = 2;
@@ -246,7 +246,7 @@ fn layout(buffers: &[Buffer], uses: &[Vec<usize>]) -> (Vec<usize>, usize) {
     (offsets.into_iter().map(|offset| offset.unwrap_or(0)).collect(), end)
 }
 
-type Prepared = (CudaFunction, Vec<Vec<u8>>, crate::record::Grid);
+type Prepared = (CudaFunction, Vec<Vec<u8>>, crate::recorder::Grid);
 
 fn capture(card: &Card, launches: Vec<Prepared>) -> Result<CudaGraph> {
     let stream = &card.stream;

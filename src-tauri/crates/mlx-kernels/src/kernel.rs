@@ -16,7 +16,7 @@ use mlx::{Dtype, Error, Result};
 
 use crate::compiler::Module;
 use crate::program::Program;
-use crate::record;
+use crate::recorder;
 
 /// The largest difference from the composed operations, as a part of the largest number: a few steps of a 16 bit float.
 const TOLERANCE: f32 = 0.02;
@@ -146,7 +146,7 @@ impl Kernel {
     ) -> Result<[Tensor; O]> {
         if recording::is_on() {
             let grid = (blocks.0 as u32, blocks.1 as u32, threads as u32);
-            let made = record::launch(&self.program.module, &self.shape, &inputs, &outputs, grid)?;
+            let made = recorder::launch(&self.program.module, &self.shape, &inputs, &outputs, grid)?;
             return made
                 .try_into()
                 .map_err(|_| Error::Failed("a recorded kernel made too few arrays".into()));

@@ -21,6 +21,7 @@ mod norm_linear;
 mod nvrtc;
 mod program;
 mod record;
+mod recorder;
 mod residual;
 mod route;
 mod tiles;
@@ -168,12 +169,12 @@ impl FusedKernels for CudaKernels {
     }
 
     fn recorded_positions(&self) -> Option<Tensor> {
-        record::positions()
+        recorder::positions()
     }
 
     fn attend_cached(&self, attention: CachedAttention<'_>) -> Result<Option<Tensor>> {
         match mlx::recording::is_on() {
-            true => record::attend(attention),
+            true => cached_attention::attend(attention),
             false => Ok(None),
         }
     }
