@@ -173,6 +173,20 @@ impl Tensor {
         Ok(available)
     }
 
+    /// Overwrites its 32 bit floats from `start` on where they lie, on a CPU, as a recorded step does on a card.
+    #[cfg(feature = "test-support")]
+    pub fn overwrite(&self, start: usize, numbers: &[f32]) -> Result<()> {
+        eval([self])?;
+        assert!(self.dtype() == Dtype::Float32 && start + numbers.len() <= self.size());
+        // SAFETY: the array is computed, lies without gaps as what was just allocated does, and has as many numbers; no
+        // operation that reads it is under way, because this thread waits for each that it begins.
+        unsafe {
+            let first = mlx_sys::mlx_array_data_float32(self.raw()).cast_mut().add(start);
+            std::slice::from_raw_parts_mut(first, numbers.len()).copy_from_slice(numbers);
+        }
+        Ok(())
+    }
+
     /// Waits for all elements, unsigned integers, and copies them out.
     pub fn to_u32(&self) -> Result<Vec<u32>> {
         // A view, such as a row that is broadcast, has fewer elements in memory than it shows.
@@ -264,6 +278,37 @@ pub fn load_safetensors(path: &Path) -> Result<Vec<(String, Tensor)>> {
 mod tests {
     use crate::ops::ids_tensor;
     use crate::Dtype;
+
+    #[test]
+    fn a_recording_tells_whose_numbers_are_whose() {
+        use crate::recording::{self, Launched, Origin};
+        crate::device::connect().unwrap();
+        let weight = ids_tensor(&[1, 2, 3, 4]).reshape(&[2, 2]).unwrap();
+        let id = weight.id();
+        assert_eq!(weight.clone().id(), id);
+        recording::on(
+            |_, _, _| Ok(None),
+            || {
+                assert_eq!(weight.clone().origin(), Origin::Memory);
+                assert_eq!(weight.swapaxes(0, 1).unwrap().origin(), Origin::Memory);
+                assert_eq!(weight.add(&weight).unwrap().origin(), Origin::Described);
+                let launched = Launched::new(7, &[2, 6]);
+                let made = ids_tensor(&[0; 12]).reshape(&[2, 6]).unwrap().from_launch(launched);
+                assert_eq!(made.origin(), Origin::Launch(launched));
+                let half = made.slice(1, 3, 6).unwrap();
+                assert_eq!(half.strides(), [6, 1]);
+                let Origin::Launch(part) = half.origin() else {
+                    panic!("a part of what a launch writes is written by it")
+                };
+                assert_eq!((part.buffer, part.offset), (7, 3));
+                // Rows that lie apart are copied to become one.
+                assert_eq!(half.reshape(&[6]).unwrap().origin(), Origin::Described);
+                assert!(matches!(made.reshape(&[3, -1]).unwrap().origin(), Origin::Launch(_)));
+                assert!(matches!(made.astype(Dtype::Int32).unwrap().origin(), Origin::Launch(_)));
+                assert_eq!(made.astype(Dtype::Float32).unwrap().origin(), Origin::Described);
+            },
+        );
+    }
 
     #[test]
     fn a_broadcast_view_is_copied_out_as_it_is_seen() {

@@ -250,4 +250,6 @@ pub fn of_layer<'a>(sequences: &'a mut [&mut [Cache]], layer: usize) -> Vec<&'a 
 }
 
 #[cfg(test)]
+mod place_tests;
+#[cfg(test)]
 pub(crate) mod tests;

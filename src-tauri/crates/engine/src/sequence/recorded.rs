@@ -4,8 +4,8 @@
 //! The plain step stays the rule of what is right. A recorded one is compared with it before it is used, and left out
 //! if it differs, or if something in the model cannot be recorded.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use mlx::ops::ids_tensor;
@@ -34,7 +34,11 @@ const MAX_TOLERANCE: f32 = 0.2;
 
 /// The recorded steps of a model.
 #[derive(Default)]
-pub struct RecordedSteps(RefCell<HashMap<StepRows, Option<Recorded>>>);
+pub struct RecordedSteps {
+    steps: RefCell<HashMap<StepRows, Option<Recorded>>>,
+    /// By how much plain steps differ from each other, once that was asked.
+    noise: Cell<Option<f32>>,
+}
 
 /// A recorded step.
 #[derive(Clone)]
@@ -42,8 +46,17 @@ struct Recorded {
     step: SharedStep,
     /// The caches that it writes.
     caches: Rc<[CacheShape]>,
-    /// The number of the last one that was begun, and what the next one reads if it goes on from there.
-    last: Rc<RefCell<(Option<u64>, Vec<(u32, u32)>)>>,
+    /// What the last one leaves to the next.
+    last: Rc<RefCell<LastStep>>,
+}
+
+/// What a recorded step leaves to the next.
+#[derive(Default)]
+struct LastStep {
+    /// The tokens of the last steps, of which two are kept where they are: older ones are read before.
+    tokens: VecDeque<RecordedTokens>,
+    /// What the next one reads if it goes on from there.
+    next: Vec<(u32, u32)>,
 }
 
 impl RecordedSteps {
@@ -87,7 +100,7 @@ impl RecordedSteps {
     /// What a recorded step gave. One that failed is not used again: whoever took part begins anew without it.
     fn kept<T>(&self, rows: StepRows, result: Result<T>) -> Result<T> {
         if result.is_err() {
-            self.0.borrow_mut().insert(rows, None);
+            self.steps.borrow_mut().insert(rows, None);
         }
         result
     }
@@ -98,7 +111,7 @@ impl RecordedSteps {
     /// If the device fails.
     pub fn logits(&self, sequences: usize) -> Result<Tensor> {
         let recorded = self
-            .0
+            .steps
             .borrow()
             .get(&StepRows::OfSequences(sequences))
             .cloned()
@@ -117,18 +130,111 @@ impl RecordedSteps {
     }
 
     fn of(&self, model: &Model, rows: StepRows) -> Option<Recorded> {
-        if let Some(known) = self.0.borrow().get(&rows) {
+        if let Some(known) = self.steps.borrow().get(&rows) {
             return known.clone();
         }
-        let recorded = match Recorded::new(model, rows) {
+        let recorded = match self.record(model, rows) {
             Ok(recorded) => recorded,
             Err(error) => {
                 tracing::warn!(%error, ?rows, "a step cannot be recorded; it is described each time");
                 None
             }
         };
-        self.0.borrow_mut().insert(rows, recorded.clone());
+        self.steps.borrow_mut().insert(rows, recorded.clone());
         recorded
+    }
+
+    /// A recorded step that gives what the plain one does; `None` if there is none.
+    fn record(&self, model: &Model, rows: StepRows) -> Result<Option<Recorded>> {
+        let Some(recorded) = Recorded::new(model, rows)? else {
+            return Ok(None);
+        };
+        let difference = match rows {
+            StepRows::OfSequences(count) => self.difference_of_steps(model, &recorded, count)?,
+            StepRows::OfOne(_) => difference_of_reading(model, &recorded)?,
+        };
+        let Some(difference) = difference else { return Ok(None) };
+        // A mixture may choose another expert, and a softmax another key, where a rounding decides.
+        let allowed = match difference <= TOLERANCE {
+            true => TOLERANCE,
+            false => (3.0 * self.noise(model)?).clamp(TOLERANCE, MAX_TOLERANCE),
+        };
+        // Also if it is no number.
+        if difference.is_nan() || difference > allowed {
+            tracing::warn!(
+                difference,
+                allowed,
+                ?rows,
+                "a recorded step differs from the plain one, which is used"
+            );
+            return Ok(None);
+        }
+        tracing::debug!(difference, allowed, ?rows, "a recorded step is used");
+        Ok(Some(recorded))
+    }
+
+    /// By how much the logits of recorded steps differ from those that each sequence has alone, as a part of the
+    /// largest; `None` if they cannot be made. One of the sequences is so long that its attention has parts.
+    fn difference_of_steps(&self, model: &Model, recorded: &Recorded, sequences: usize) -> Result<Option<f32>> {
+        const LONG: u32 = 150;
+        const COMPARED: u32 = 2;
+        let mut both = [(); 2].map(|()| {
+            (0..sequences)
+                .map(|_| SequenceState::new(model, None))
+                .collect::<Vec<_>>()
+        });
+        let prompt: Vec<u32> = (0..LONG).map(|place| token(model, 0, place)).collect();
+        for states in &mut both {
+            states[0].prefill(model, &prompt)?;
+        }
+        let [alone, together] = &mut both;
+        let mut apart: f32 = 0.0;
+        for place in LONG..LONG + COMPARED {
+            let ids: Vec<u32> = (0..sequences).map(|sequence| token(model, sequence, place)).collect();
+            let mut wanted = Vec::new();
+            for (state, id) in alone.iter_mut().zip(&ids) {
+                wanted.extend(self.logits_alone(model, state, *id, sequences)?);
+            }
+            let mut states: Vec<_> = together.iter_mut().collect();
+            if recorded
+                .begin(&Tokens::Computed(ids_tensor(&ids)), &mut states)?
+                .is_none()
+            {
+                return Ok(None);
+            }
+            let found = recorded.step.borrow_mut().logits()?;
+            apart = apart.max(relative(&found, &Tensor::from_f32(&wanted, found.shape()))?);
+        }
+        Ok(Some(apart))
+    }
+
+    /// The logits of one sequence: by its recorded step if others are compared with it, which was compared with the
+    /// plain one, and takes less time.
+    fn logits_alone(&self, model: &Model, state: &mut SequenceState, id: u32, sequences: usize) -> Result<Vec<f32>> {
+        let input = ids_tensor(&[id]);
+        if sequences > 1
+            && self
+                .begin(model, &Tokens::Computed(input.clone()), &mut [state])?
+                .is_some()
+        {
+            return Ok(self.logits(1)?.to_f32()?);
+        }
+        Ok(next_logits(model, &input, &mut [state])?.to_f32()?)
+    }
+
+    /// By how much the logits of plain steps differ if the same tokens are read one by one and at once.
+    fn noise(&self, model: &Model) -> Result<f32> {
+        const TOKENS: u32 = 20;
+        if let Some(noise) = self.noise.get() {
+            return Ok(noise);
+        }
+        let ids: Vec<u32> = (0..TOKENS).map(|place| token(model, 0, place)).collect();
+        let [mut at_once, mut singly] = [(); 2].map(|()| SequenceState::new(model, None));
+        at_once.prefill(model, &ids)?;
+        ids.iter().try_for_each(|id| singly.prefill(model, &[*id]))?;
+        let noise = difference_of_next(model, &mut at_once, &mut singly)?;
+        self.noise.set(Some(noise));
+        Ok(noise)
     }
 }
 
@@ -160,86 +266,25 @@ impl Recorded {
         let Some(step) = kernels().record(rows, &mut describe)? else {
             return Ok(None);
         };
-        let recorded = Self {
+        Ok(Some(Self {
             caches: step.cache_shapes().into(),
             step: Rc::new(RefCell::new(step)),
             last: Rc::default(),
-        };
-        let difference = match rows {
-            StepRows::OfSequences(count) => recorded.difference_of_steps(model, count)?,
-            StepRows::OfOne(count) => recorded.difference_of_reading(model, count)?,
-        };
-        // A mixture may choose another expert, and a softmax another key, where a rounding decides.
-        let allowed = match difference <= TOLERANCE {
-            true => TOLERANCE,
-            false => (3.0 * noise(model)?).clamp(TOLERANCE, MAX_TOLERANCE),
-        };
-        // Also if it is no number.
-        if difference.is_nan() || difference > allowed {
-            tracing::warn!(
-                difference,
-                allowed,
-                ?rows,
-                "a recorded step differs from the plain one, which is used"
-            );
-            return Ok(None);
-        }
-        tracing::debug!(difference, allowed, ?rows, "a recorded step is used");
-        Ok(Some(recorded))
-    }
-
-    /// By how much the logits of recorded steps differ from those of plain ones, as a part of the largest.
-    fn difference_of_steps(&self, model: &Model, sequences: usize) -> Result<f32> {
-        const READ: u32 = 3;
-        const COMPARED: u32 = 2;
-        let ids = |place: u32| -> Vec<u32> { (0..sequences).map(|sequence| token(model, sequence, place)).collect() };
-        let mut both = [(); 2].map(|()| {
-            (0..sequences)
-                .map(|_| SequenceState::new(model, None))
-                .collect::<Vec<_>>()
-        });
-        for states in &mut both {
-            for place in 0..READ {
-                let mut states: Vec<_> = states.iter_mut().collect();
-                mlx::tensor::eval([&next_logits(model, &ids_tensor(&ids(place)), &mut states)?])?;
-            }
-        }
-        let [plain, recorded] = &mut both;
-        let mut apart: f32 = 0.0;
-        for place in READ..READ + COMPARED {
-            let input = Tokens::Computed(ids_tensor(&ids(place)));
-            let mut states: Vec<_> = recorded.iter_mut().collect();
-            if self.begin(&input, &mut states)?.is_none() {
-                return Ok(f32::INFINITY);
-            }
-            let found = self.step.borrow_mut().logits()?;
-            let mut states: Vec<_> = plain.iter_mut().collect();
-            let wanted = next_logits(model, &ids_tensor(&ids(place)), &mut states)?;
-            apart = apart.max(relative(&found, &wanted)?);
-        }
-        Ok(apart)
-    }
-
-    /// By how much the logits differ after tokens that this step and the plain one have read.
-    fn difference_of_reading(&self, model: &Model, at_once: usize) -> Result<f32> {
-        // Two steps, of which the second has rows to spare.
-        let ids: Vec<u32> = (0..at_once as u32 + 5).map(|place| token(model, 0, place)).collect();
-        let [mut plain, mut recorded] = [(); 2].map(|()| SequenceState::new(model, None));
-        plain.prefill(model, &ids)?;
-        if !self.read(&mut recorded, &ids)? {
-            return Ok(f32::INFINITY);
-        }
-        let next = ids_tensor(&[token(model, 1, 0)]);
-        let wanted = next_logits(model, &next, &mut [&mut plain])?;
-        Ok(relative(&next_logits(model, &next, &mut [&mut recorded])?, &wanted)?)
+        }))
     }
 
     fn begin(&self, input: &Tokens, states: &mut [&mut SequenceState]) -> Result<Option<RecordedTokens>> {
         let next: Vec<(u32, u32)> = states.iter().map(|state| place_of_next(state)).collect();
         let goes_on = {
-            let last = self.last.borrow();
-            let of_last = matches!(input, Tokens::Recorded(tokens) if tokens.are_of(&self.step, last.0));
-            of_last && last.1 == next
+            let mut last = self.last.borrow_mut();
+            if last.tokens.len() > 1 {
+                if let Some(oldest) = last.tokens.pop_front() {
+                    oldest.wait()?;
+                }
+            }
+            let newest = last.tokens.back();
+            let of_last = matches!((input, newest), (Tokens::Recorded(tokens), Some(newest)) if tokens.are(newest));
+            of_last && last.next == next
         };
         let tokens = match goes_on {
             true => None,
@@ -266,8 +311,11 @@ impl Recorded {
             .iter()
             .map(|(offset, position)| (offset + 1, position + 1))
             .collect();
-        *self.last.borrow_mut() = (Some(number), next);
-        Ok(Some(RecordedTokens::new(self.step.clone(), number)))
+        let made = RecordedTokens::new(self.step.clone(), number);
+        let mut last = self.last.borrow_mut();
+        last.tokens.push_back(made.clone());
+        last.next = next;
+        Ok(Some(made))
     }
 
     /// Reads tokens in as many steps as they take. Rows to spare are written behind them, where the next token comes.
@@ -303,16 +351,26 @@ impl Recorded {
     }
 }
 
-/// By how much the logits of plain steps differ if the same tokens are read one by one and at once.
-fn noise(model: &Model) -> Result<f32> {
-    const TOKENS: u32 = 20;
-    let ids: Vec<u32> = (0..TOKENS).map(|place| token(model, 0, place)).collect();
-    let [mut at_once, mut singly] = [(); 2].map(|()| SequenceState::new(model, None));
-    at_once.prefill(model, &ids)?;
-    ids.iter().try_for_each(|id| singly.prefill(model, &[*id]))?;
+/// By how much the logits differ after tokens that this step and the plain one have read, as a part of the largest;
+/// `None` if it cannot read them.
+fn difference_of_reading(model: &Model, recorded: &Recorded) -> Result<Option<f32>> {
+    // Two steps, of which the second has rows to spare.
+    let ids: Vec<u32> = (0..READ_AT_ONCE as u32 + 5)
+        .map(|place| token(model, 0, place))
+        .collect();
+    let [mut plain, mut read] = [(); 2].map(|()| SequenceState::new(model, None));
+    plain.prefill(model, &ids)?;
+    match recorded.read(&mut read, &ids)? {
+        true => difference_of_next(model, &mut plain, &mut read).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// By how much the logits of the next token differ, as a part of the largest.
+fn difference_of_next(model: &Model, wanted: &mut SequenceState, found: &mut SequenceState) -> Result<f32> {
     let next = ids_tensor(&[token(model, 1, 0)]);
-    let wanted = next_logits(model, &next, &mut [&mut at_once])?;
-    Ok(relative(&next_logits(model, &next, &mut [&mut singly])?, &wanted)?)
+    let wanted = next_logits(model, &next, &mut [wanted])?;
+    Ok(relative(&next_logits(model, &next, &mut [found])?, &wanted)?)
 }
 
 /// A token to compare with.

@@ -38,12 +38,13 @@ impl RecordedTokens {
         }
     }
 
-    /// True if they are those of the step of this number.
-    pub fn are_of(&self, step: &SharedStep, number: Option<u64>) -> bool {
-        Rc::ptr_eq(&self.step, step) && Some(self.number) == number
+    /// True if these are the same ones.
+    pub fn are(&self, others: &Self) -> bool {
+        Rc::ptr_eq(&self.known, &others.known)
     }
 
-    fn wait(&self) -> Result<&[u32]> {
+    /// Waits for them.
+    pub fn wait(&self) -> Result<&[u32]> {
         if let Some(known) = self.known.get() {
             return Ok(known);
         }
