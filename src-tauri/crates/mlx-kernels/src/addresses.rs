@@ -1,5 +1,5 @@
-//! The addresses of arrays in the card's memory. MLX's C interface tells none, but a kernel that is launched by MLX knows
-//! where its input lies; an array stays there as long as it lives and no one reads it on the host.
+//! The addresses of arrays in the card's memory. MLX's C interface tells none, but a kernel that is launched by MLX
+//! knows where its input lies; an array stays there as long as it lives and no one reads it on the host.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -128,15 +128,12 @@ fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows) -> R
     };
     let sinks_fit = sinks.is_none_or(|sinks| sinks.dtype() == dtype);
     let fits = alike && sinks_fit && (caches.dtype, caches.width) == (dtype, width);
-    if !fits || width % 64 != 0 || heads % key_heads != 0 {
+    if !fits || !matches!(width, 64 | 128 | 256 | 512) || heads % key_heads != 0 {
         return Ok(None);
     }
-    let shared = heads / key_heads;
-    let groups = (shared + MAX_QUERIES - 1) / MAX_QUERIES;
+    let (shared, most) = (heads / key_heads, MAX_QUERIES.min(MAX_NUMBERS / width));
+    let groups = (shared + most - 1) / most;
     let of_block = (shared + groups - 1) / groups;
-    if of_block * width > MAX_NUMBERS {
-        return Ok(None);
-    }
     let at_once = count * key_heads * groups;
     let parts = (BLOCKS / at_once).clamp(1, MAX_PARTS);
     let window = window.map_or(0, |window| window as i32);

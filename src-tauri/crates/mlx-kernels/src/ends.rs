@@ -69,13 +69,13 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The rows of a table by `ids` `[length]`, `[length, width]`, as activations of a type. `None` if no kernel can be used,
-/// or no step is recorded: MLX's own operations are as good for one that is not.
+/// The rows of a table by `ids` `[length]`, `[length, width]`, as activations of a type. `None` if no kernel can be
+/// used, or no step is recorded: MLX's own operations are as good for one that is not.
 pub fn embedding(table: Rows<'_>, ids: &Tensor) -> Result<Option<Tensor>> {
     let dtype = match table {
         Rows::Plain(numbers) => numbers.dtype(),
         Rows::Quantized(matrix) if matrix.biases.is_some() => matrix.scales.dtype(),
-        // What MLX dequantizes MXFP4 to.
+        // MLX dequantizes MXFP4 to this.
         Rows::Quantized(_) => Dtype::Bfloat16,
     };
     let Some(table) = Table::new(table, dtype).filter(|_| recording::is_on() && ids.dtype() == Dtype::Uint32) else {
@@ -110,7 +110,8 @@ fn compare(kernel: &Kernel, like: Table<'_>) -> Result<f32> {
     }
 }
 
-/// Records the choice of the likeliest token of each row of logits `[sequences, vocabulary]`, which the next step reads.
+/// Records the choice of the likeliest token of each row of logits `[sequences, vocabulary]`, which the next step
+/// reads.
 pub fn likeliest(logits: &Tensor, sequences: usize) -> Result<()> {
     let &[rows, vocabulary] = logits.shape() else {
         return Err(Error::Unsupported("logits that are no rows".into()));

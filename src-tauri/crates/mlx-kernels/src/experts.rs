@@ -1,5 +1,5 @@
-//! A few rows times the matrices of a stack that indices choose, as experts in decoding: each matrix is read once for all
-//! rows that it is chosen for.
+//! A few rows times the matrices of a stack that indices choose, as experts in decoding: each matrix is read once for
+//! all rows that it is chosen for.
 
 use mlx::fused::{GateActivation, Rows};
 use mlx::quantized::QuantizedTensor;
@@ -52,8 +52,8 @@ impl Work {
     }
 }
 
-/// `x` `[…, 1, inputs]` times the matrices that `experts` `[tokens, chosen]` choose, `[…, 1, outputs]`; with `gated`, the
-/// activation of the first half of that with the second half. `None` if no kernel can be used.
+/// `x` `[…, 1, inputs]` times the matrices that `experts` `[tokens, chosen]` choose, `[…, 1, outputs]`; with `gated`,
+/// the activation of the first half of that with the second half. `None` if no kernel can be used.
 pub fn gathered_linear(
     x: &Tensor,
     stack: Stack<'_>,
@@ -75,8 +75,8 @@ pub fn gathered_linear(
     made.reshape(&[tokens, chosen, 1, outputs]).map(Some)
 }
 
-/// `x` `[tokens, chosen, 1, inputs]` times the matrices that `experts` `[tokens, chosen]` choose, summed by `shares` of the
-/// same shape: `[tokens, outputs]`. `None` if no kernel can be used.
+/// `x` `[tokens, chosen, 1, inputs]` times the matrices that `experts` `[tokens, chosen]` choose, summed by `shares` of
+/// the same shape: `[tokens, outputs]`. `None` if no kernel can be used.
 pub fn gathered_sum(x: &Tensor, stack: Stack<'_>, experts: &Tensor, shares: &Tensor) -> Result<Option<Tensor>> {
     let (&[tokens, chosen, 1, inputs], true) = (x.shape(), shares.shape() == experts.shape()) else {
         return Ok(None);

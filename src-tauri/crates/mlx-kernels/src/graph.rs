@@ -19,7 +19,7 @@ use cudarc::driver::{
     PinnedHostSlice,
 };
 use cudarc::nvrtc::Ptx;
-use mlx::recording::{CachePlace, CacheShape, NextToken, Origin, RecordedStep};
+use mlx::recording::{CachePlace, CacheShape, Launched, NextToken, Origin, RecordedStep};
 use mlx::tensor::{eval, Tensor};
 use mlx::{Error, Result};
 
@@ -70,13 +70,8 @@ fn card() -> Result<Rc<Card>> {
 
 /// Waits for the recorded steps of this thread.
 pub fn wait() {
-    let Some(card) = CARD.with_borrow(Clone::clone) else {
-        return;
-    };
-    if card.busy.replace(false) {
-        if let Err(error) = card.stream.synchronize() {
-            tracing::warn!(%error, "recorded steps cannot be waited for");
-        }
+    if let Some(card) = CARD.with_borrow(Clone::clone) {
+        card.wait();
     }
 }
 
@@ -91,6 +86,15 @@ fn failed(error: DriverError) -> Error {
 }
 
 impl Card {
+    /// Waits for all that was begun.
+    fn wait(&self) {
+        if self.busy.replace(false) {
+            if let Err(error) = self.stream.synchronize() {
+                tracing::warn!(%error, "recorded steps cannot be waited for");
+            }
+        }
+    }
+
     fn function(&self, module: &Module) -> Result<CudaFunction> {
         if let Some(known) = self.functions.borrow().get(module.name()) {
             return Ok(known.clone());
@@ -111,7 +115,7 @@ pub struct Graph {
     rows: usize,
     caches: Vec<CacheShape>,
     graph: CudaGraph,
-    /// Where the buffers that every step has begin.
+    /// The addresses of the buffers that every step has.
     fixed: [u64; 4],
     /// The tokens of the last steps, and when they are there.
     tokens: Vec<(PinnedHostSlice<u32>, CudaEvent)>,
@@ -130,7 +134,9 @@ impl Graph {
     pub fn new(mut recorder: Recorder, logits: Option<&Tensor>) -> Result<Self> {
         let (card, rows) = (card()?, recorder.rows.count());
         let last = match logits.map(Tensor::origin) {
-            Some(Origin::Launch(launched)) => Some(launched.buffer),
+            Some(Origin::Launch(launched)) if logits.is_some_and(|logits| is_whole(launched, logits, &recorder)) => {
+                Some(launched.buffer)
+            }
             Some(_) => return Err(Error::Unsupported("logits that no recorded launch writes".into())),
             None => None,
         };
@@ -199,6 +205,12 @@ impl Graph {
     }
 }
 
+/// True if a tensor is all of the buffer that a launch writes.
+fn is_whole(launched: Launched, tensor: &Tensor, recorder: &Recorder) -> bool {
+    launched == Launched::new(launched.buffer, tensor.shape())
+        && recorder.buffers[launched.buffer].bytes == tensor.nbytes()
+}
+
 /// The buffers of a launch.
 fn used(launch: &Launch) -> Vec<usize> {
     let buffer = |argument: &Argument| match argument {
@@ -208,7 +220,7 @@ fn used(launch: &Launch) -> Vec<usize> {
     launch.arguments.iter().filter_map(buffer).collect()
 }
 
-/// Where each buffer begins, and the size of all. Those that are not read any more make room for later ones of their
+/// The first byte of each buffer, and the size of all. Those that are not read any more make room for later ones of their
 /// size.
 fn layout(buffers: &[Buffer], uses: &[Vec<usize>]) -> (Vec<usize>, usize) {
     let mut last_use = vec![0; buffers.len()];
@@ -227,6 +239,13 @@ fn layout(buffers: &[Buffer], uses: &[Vec<usize>]) -> (Vec<usize>, usize) {
             }
         }
     };
+    // Those that every step has are filled even if nothing reads them.
+    for buffer in [TOKENS, OFFSETS, POSITIONS, PLACES]
+        .into_iter()
+        .filter(|buffer| *buffer < buffers.len())
+    {
+        offsets[buffer] = Some(place(buffer, &mut free));
+    }
     for (index, used) in uses.iter().enumerate() {
         for buffer in used {
             if offsets[*buffer].is_none() {
@@ -322,6 +341,8 @@ impl RecordedStep for Graph {
         if !all_fit {
             return Err(Error::Unsupported("caches of another shape than were recorded".into()));
         }
+        // Caches that have grown are copies, which MLX makes now, of what the step before may still write.
+        self.card.wait();
         let tensors: Vec<&Tensor> = of_all().flat_map(|place| [place.keys, place.values]).collect();
         let at = addresses(&tensors)?;
         let mut bytes = Vec::with_capacity(at.len() / 2 * PLACE_BYTES);
@@ -379,7 +400,7 @@ impl RecordedStep for Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         // Its memory and its graph go with it.
-        wait();
+        self.card.wait();
     }
 }
 
@@ -390,9 +411,10 @@ mod tests {
     #[test]
     fn memory_is_used_again_by_launches_that_come_after() {
         let buffer = |lasts| Buffer { bytes: 300, lasts };
-        let buffers = [buffer(true), buffer(false), buffer(false), buffer(false)];
-        let uses = [vec![0, 1], vec![1, 2], vec![2, 3]];
-        // The last has the place of the second, which no launch reads any more.
-        assert_eq!(layout(&buffers, &uses), (vec![0, 512, 1024, 512], 1536));
+        let buffers = [true, true, true, true, false, false, false].map(buffer);
+        let uses = [vec![TOKENS, 4], vec![4, 5], vec![5, 6]];
+        // The last has the place of the one that no launch reads any more; those that no launch reads have their own.
+        let places = vec![0, 512, 1024, 1536, 2048, 2560, 2048];
+        assert_eq!(layout(&buffers, &uses), (places, 3072));
     }
 }

@@ -7,16 +7,16 @@ use mlx::{Dtype, Error, Result};
 use crate::elementwise::elementwise;
 use crate::ends::likeliest;
 use crate::graph::Graph;
-use crate::recorder::{self, TOKENS};
+use crate::recorder::{numbers, Recording, TOKENS};
 
 /// Records the step that `describe` describes; `None` if it cannot be.
 pub fn record(
     rows: StepRows,
     describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
 ) -> Result<Option<Box<dyn RecordedStep>>> {
-    recorder::begin(rows);
+    let recording = Recording::begin(rows);
     let described = recording::on(elementwise, || {
-        let made = describe(&recorder::numbers(TOKENS, rows.count(), Dtype::Uint32)?)?;
+        let made = describe(&numbers(TOKENS, rows.count(), Dtype::Uint32)?)?;
         Ok(match rows {
             StepRows::OfSequences(sequences) => {
                 likeliest(&made, sequences)?;
@@ -25,7 +25,7 @@ pub fn record(
             StepRows::OfOne(_) => None,
         })
     });
-    let recorder = recorder::end();
+    let recorder = recording.end();
     match (described, recorder) {
         (Ok(logits), Some(recorder)) => Ok(Some(Box::new(Graph::new(recorder, logits.as_ref())?))),
         (Err(error @ Error::Unsupported(_)), _) => {

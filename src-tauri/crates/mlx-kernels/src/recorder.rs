@@ -16,7 +16,7 @@ pub const TOKENS: usize = 0;
 pub const OFFSETS: usize = 1;
 /// The positions of the tokens, `[rows]`.
 pub const POSITIONS: usize = 2;
-/// Where the caches lie, `[caches, rows]` of [`PLACE_BYTES`].
+/// The places of the caches, `[caches, rows]` of [`PLACE_BYTES`].
 pub const PLACES: usize = 3;
 /// The address of keys, that of values, and how many positions there is room for.
 pub const PLACE_BYTES: usize = 24;
@@ -27,7 +27,7 @@ const PASSED_AXES: usize = 10;
 /// Blocks in both directions, and threads of a block.
 pub type Grid = (u32, u32, u32);
 
-/// What is passed to a kernel.
+/// An argument of a kernel.
 #[derive(Clone)]
 pub enum Argument {
     /// The address of a constant.
@@ -42,7 +42,7 @@ pub enum Argument {
 pub struct Launch {
     /// Its kernel.
     pub module: Rc<Module>,
-    /// What is passed.
+    /// Its arguments.
     pub arguments: Vec<Argument>,
     /// Its blocks and threads.
     pub grid: Grid,
@@ -75,14 +75,26 @@ thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
 }
 
-/// Begins to record a step of these rows.
-pub fn begin(rows: StepRows) {
-    RECORDER.set(Some(Recorder::new(rows)));
+/// A recording, which ends with it, also after a panic.
+pub struct Recording;
+
+impl Recording {
+    /// Begins to record a step of these rows.
+    pub fn begin(rows: StepRows) -> Self {
+        RECORDER.set(Some(Recorder::new(rows)));
+        Self
+    }
+
+    /// The step as far as it was recorded.
+    pub fn end(self) -> Option<Recorder> {
+        RECORDER.take()
+    }
 }
 
-/// What was recorded.
-pub fn end() -> Option<Recorder> {
-    RECORDER.take()
+impl Drop for Recording {
+    fn drop(&mut self) {
+        RECORDER.take();
+    }
 }
 
 impl Recorder {
@@ -125,6 +137,16 @@ impl Recorder {
     /// The address of what a launch reads.
     pub fn input(&mut self, tensor: &Tensor) -> Result<Argument> {
         match tensor.origin() {
+            Origin::Launch(launched) if !is_dense(launched, tensor.shape()) => Err(Error::Unsupported(format!(
+                "a recorded launch of numbers that lie apart, {tensor:?}"
+            ))),
+            _ => self.strided_input(tensor),
+        }
+    }
+
+    /// The address of what a launch reads by its strides.
+    pub fn strided_input(&mut self, tensor: &Tensor) -> Result<Argument> {
+        match tensor.origin() {
             Origin::Memory => Ok(self.constant(tensor)),
             Origin::Launch(launched) => {
                 let offset = launched.offset * bytes_of(tensor.dtype())?;
@@ -135,6 +157,13 @@ impl Recorder {
             ))),
         }
     }
+}
+
+/// True if numbers lie row after row without gaps.
+fn is_dense(launched: Launched, shape: &[i32]) -> bool {
+    let dense = Launched::new(launched.buffer, shape);
+    let mut axes = shape.iter().zip(launched.strides.iter().zip(dense.strides));
+    axes.all(|(length, (step, wanted))| *length == 1 || *step == wanted)
 }
 
 /// The size of a number in bytes.
@@ -177,7 +206,10 @@ pub fn launch(
                 arguments.push(Argument::Bytes(shape_bytes(numbers)));
                 continue;
             };
-            arguments.push(recorder.input(tensor)?);
+            arguments.push(match strides {
+                true => recorder.strided_input(tensor)?,
+                false => recorder.input(tensor)?,
+            });
             if shape {
                 arguments.push(Argument::Bytes(shape_bytes(tensor.shape())));
             }
@@ -219,7 +251,7 @@ pub fn launch_elementwise(
             arguments.extend([nothing(), Argument::Bytes(shape_bytes(numbers))]);
         }
         for (tensor, steps) in [a, b].into_iter().zip(steps) {
-            arguments.extend([recorder.input(tensor)?, Argument::Bytes(shape_bytes(steps))]);
+            arguments.extend([recorder.strided_input(tensor)?, Argument::Bytes(shape_bytes(steps))]);
         }
         arguments.push(Argument::Buffer(made.buffer, 0));
         recorder.launches.push(Launch {

@@ -13,6 +13,7 @@ mod error;
 pub mod fused;
 pub mod memory;
 pub mod ops;
+mod origin;
 pub mod parameters;
 pub mod quantized;
 pub mod recording;

@@ -48,7 +48,8 @@ macro_rules! elementwise_methods {
         impl Tensor {
             $($(#[$doc])*
             pub fn $name(&self, $($tensor: &Tensor)?) -> Result<Tensor> {
-                let recorded = recording::elementwise(Elementwise::$operation, self, elementwise_methods!(@second self $($tensor)?))?;
+                let second = elementwise_methods!(@second self $($tensor)?);
+                let recorded = recording::elementwise(Elementwise::$operation, self, second)?;
                 match recorded {
                     Some(recorded) => Ok(recorded),
                     None => op!($function, self.raw(), $($tensor.raw())?),

@@ -10,7 +10,10 @@ use std::cell::Cell;
 use mlx_rs::Dtype;
 
 use crate::error::Result;
+use crate::origin::{is_recording, set_recording};
 use crate::tensor::Tensor;
+
+pub use crate::origin::{Launched, Origin, MAX_AXES};
 
 /// An operation on single numbers that a recording repeats though MLX has it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,77 +38,12 @@ pub enum Elementwise {
 pub type RecordElementwise = fn(Elementwise, &Tensor, &Tensor) -> Result<Option<Tensor>>;
 
 thread_local! {
-    static RECORDING: Cell<Option<RecordElementwise>> = const { Cell::new(None) };
-}
-
-/// The most axes of a tensor that a launch writes.
-pub const MAX_AXES: usize = 4;
-
-/// Where the numbers of a tensor come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// MLX's memory, where they stay as long as the tensor lives.
-    Memory,
-    /// A recorded launch.
-    Launch(Launched),
-    /// An operation of MLX's during a recording, which is not repeated.
-    Described,
-}
-
-/// A place in what a recorded launch writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Launched {
-    /// The number of the buffer.
-    pub buffer: usize,
-    /// Its first element.
-    pub offset: usize,
-    /// Elements from one place of each axis to the next.
-    pub strides: [i64; MAX_AXES],
-}
-
-impl Launched {
-    /// All of a buffer, as a tensor of this shape.
-    pub fn new(buffer: usize, shape: &[i32]) -> Self {
-        Self {
-            buffer,
-            offset: 0,
-            strides: row_major(shape),
-        }
-    }
-
-    /// The same numbers in another shape, if they lie without gaps.
-    pub fn reshaped(self, shape: &[i32], to: &[i32]) -> Option<Self> {
-        let dense = row_major(shape);
-        let without_gaps = (0..shape.len()).all(|axis| shape[axis] == 1 || self.strides[axis] == dense[axis]);
-        let fits = to.len() <= MAX_AXES && to.iter().all(|length| *length >= 0);
-        (without_gaps && fits).then(|| Self {
-            strides: row_major(to),
-            ..self
-        })
-    }
-
-    /// From `start` on along one axis.
-    pub fn sliced(self, axis: usize, start: i32) -> Self {
-        Self {
-            offset: self.offset + start as usize * self.strides[axis] as usize,
-            ..self
-        }
-    }
-}
-
-fn row_major(shape: &[i32]) -> [i64; MAX_AXES] {
-    let mut strides = [0; MAX_AXES];
-    let mut step = 1;
-    for (axis, length) in shape.iter().enumerate().rev() {
-        strides[axis] = step;
-        step *= i64::from(*length);
-    }
-    strides
+    static ELEMENTWISE: Cell<Option<RecordElementwise>> = const { Cell::new(None) };
 }
 
 /// True while this thread records a step.
 pub fn is_on() -> bool {
-    RECORDING.get().is_some()
+    is_recording()
 }
 
 /// Runs `describe` while this thread records.
@@ -120,7 +58,7 @@ pub fn paused<T>(compute: impl FnOnce() -> T) -> T {
 
 /// Records an operation, if this thread records and that operation can be.
 pub(crate) fn elementwise(operation: Elementwise, a: &Tensor, b: &Tensor) -> Result<Option<Tensor>> {
-    match RECORDING.get() {
+    match ELEMENTWISE.get() {
         Some(record) => record(operation, a, b),
         None => Ok(None),
     }
@@ -131,10 +69,12 @@ fn within<T>(recording: Option<RecordElementwise>, run: impl FnOnce() -> T) -> T
     struct Restore(Option<RecordElementwise>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            RECORDING.set(self.0);
+            ELEMENTWISE.set(self.0);
+            set_recording(self.0.is_some());
         }
     }
-    let _restore = Restore(RECORDING.replace(recording));
+    let _restore = Restore(ELEMENTWISE.replace(recording));
+    set_recording(recording.is_some());
     run()
 }
 
@@ -168,7 +108,7 @@ pub struct CachedAttention<'a> {
 pub enum StepRows {
     /// The next one of each of so many sequences, whose next tokens are chosen.
     OfSequences(usize),
-    /// So many of one sequence, one after another, that are read for the sake of its caches.
+    /// Some of one sequence, one after another, that are read for the sake of its caches.
     OfOne(usize),
 }
 
@@ -246,19 +186,6 @@ pub trait RecordedStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_row_is_found_in_what_was_launched() {
-        let all = Launched::new(3, &[2, 5, 4]);
-        assert_eq!(all.strides, [20, 4, 1, 0]);
-        let row = all.sliced(1, 2);
-        assert_eq!((row.offset, row.strides), (8, all.strides));
-        // Rows of two tokens are apart, those of one are not.
-        assert_eq!(row.reshaped(&[2, 1, 4], &[8]), None);
-        let one = all.sliced(0, 1).sliced(1, 2).reshaped(&[1, 1, 4], &[4]);
-        assert_eq!(one.map(|one| (one.offset, one.strides[0])), Some((28, 1)));
-        assert_eq!(all.reshaped(&[2, 5, 4], &[1, 1, 1, 1, 40]), None);
-    }
 
     #[test]
     fn recording_ends_with_what_is_described() {

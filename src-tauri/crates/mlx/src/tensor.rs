@@ -13,7 +13,7 @@ use mlx_sys::mlx_array;
 
 use crate::device::check;
 use crate::error::{Error, Result};
-use crate::recording::{self, Launched, Origin};
+use crate::origin::{is_recording, Launched, Origin};
 
 thread_local! {
     static LIVING: Cell<i64> = const { Cell::new(0) };
@@ -45,7 +45,7 @@ pub struct Tensor {
 impl Tensor {
     /// Takes an array that was created on this thread.
     fn new(array: Array) -> Self {
-        let origin = match recording::is_on() {
+        let origin = match is_recording() {
             true => Origin::Described,
             false => Origin::Memory,
         };
@@ -114,7 +114,7 @@ impl Tensor {
         self.id
     }
 
-    /// Where its numbers come from.
+    /// The source of its numbers.
     pub fn origin(&self) -> Origin {
         self.origin
     }
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_recording_tells_whose_numbers_are_whose() {
-        use crate::recording::{self, Launched, Origin};
+        use crate::origin::{is_recording, Launched, Origin};
         crate::device::connect().unwrap();
         let weight = ids_tensor(&[1, 2, 3, 4]).reshape(&[2, 2]).unwrap();
         let id = weight.id();

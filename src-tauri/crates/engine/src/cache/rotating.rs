@@ -103,19 +103,19 @@ impl RotatingCache {
         Ok(())
     }
 
-    /// Keys and values as a ring with room for `more` positions; `None` if several would go around it, where the first of
-    /// them still sees what the last overwrites.
+    /// Keys and values as a ring with room for `more` positions; `None` if several would go around it, where the first
+    /// of them still sees what the last overwrites.
     pub fn place(&mut self, shape: CacheShape, more: i32) -> Result<Option<CachePlace<'_>>> {
         if more > 1 && self.offset + more > self.window {
             return Ok(None);
         }
         let last = (self.offset + more - 1) % self.window;
-        let (keys, values) = match self.buffers.take() {
+        let (keys, values) = match &self.buffers {
             None => {
                 let new = || Tensor::zeros(&[1, shape.heads, self.places(last), shape.width], shape.dtype);
                 (new()?, new()?)
             }
-            Some(old) => self.with_room(old, last)?,
+            Some(old) => self.with_room(old.clone(), last)?,
         };
         let ring = self.buffers.insert(Buffers {
             keys,
@@ -170,17 +170,25 @@ impl RotatingCache {
         Ok(seen)
     }
 
-    /// A copy that does not change: the last positions in order, how many were read and how many are kept.
-    pub fn freeze(&self, counter: &ByteCounter) -> Result<(Rc<Block>, i32, i32)> {
+    /// A copy that does not change: the last positions in order, how many were read and how many are kept. The cache
+    /// goes on from these: they may be its own memory, in which a recorded step would write over them.
+    pub fn freeze(&mut self, counter: &ByteCounter) -> Result<(Rc<Block>, i32, i32)> {
         let kept = self.offset.min(self.window);
-        let last = match &self.buffers {
-            Some(Buffers { keys, values, layout }) => [keys, values]
-                .into_iter()
-                .map(|buffer| self.last(buffer, *layout, kept)?.contiguous())
-                .collect::<Result<_>>()?,
-            None => Vec::new(),
+        let Some(Buffers { keys, values, layout }) = &self.buffers else {
+            return Ok((Rc::new(Block::new(Vec::new(), counter)), self.offset, self.window));
         };
-        Ok((Rc::new(Block::new(last, counter)), self.offset, self.window))
+        let copy = |buffer: &Tensor| self.last(buffer, *layout, kept)?.contiguous();
+        let (keys, values) = (copy(keys)?, copy(values)?);
+        self.buffers = Some(Buffers {
+            keys: keys.clone(),
+            values: values.clone(),
+            layout: Layout::Ordered,
+        });
+        Ok((
+            Rc::new(Block::new(vec![keys, values], counter)),
+            self.offset,
+            self.window,
+        ))
     }
 
     /// A cache that has read `positions`: all of the copy, or fewer if its ring has not wrapped around.

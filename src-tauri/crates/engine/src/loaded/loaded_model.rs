@@ -109,8 +109,7 @@ impl LoadedModel {
                 },
             };
             let warmed_up = warm_up(&model, || progress(step));
-            recorded_steps.prepare(&model);
-            match warmed_up {
+            match warmed_up.and_then(|()| recorded_steps.prepare(&model, || progress(step))) {
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
                 // The first answer will wait for what is left, or say what is wrong.
                 Err(error) => tracing::warn!(%error, "the model was not warmed up"),

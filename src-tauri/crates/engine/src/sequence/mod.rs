@@ -8,139 +8,33 @@ mod prompt_image;
 pub mod prompt_lookup;
 pub mod recorded;
 pub mod sampler;
+mod state;
 mod tokens;
 mod verify;
 
-use std::rc::Rc;
-
-use mlx::parameters::Parameters;
 use mlx::tensor::{eval, Tensor};
-use protocol::{KvBits, Timing};
+use protocol::Timing;
 
-use crate::cache::Cache;
 use crate::error::Result;
-use crate::kernels::kernels;
 use crate::layers::join_sequences;
-use crate::models::{Input, Model};
-use crate::products::packed_product::clear_dequantized_cache;
+use crate::models::Model;
 use crate::sequence::logprobs::Logprobs;
 use crate::sequence::recorded::RecordedSteps;
 use crate::sequence::sampler::{Mask, Sampler};
 use crate::sequence::tokens::RecordedTokens;
-pub use images::{Chunk, PromptImages};
+pub use images::PromptImages;
 pub use prompt_image::{ImageViews, PendingViews, PromptImage};
+pub use state::{next_logits, SequenceState};
 pub use tokens::Tokens;
 pub use verify::verify;
 
-/// The model's memory of a sequence: the caches of its layers and how far they have read.
-pub struct SequenceState {
-    /// Before the caches, because fields are dropped in order.
-    writers: CacheWriters,
-    caches: Vec<Cache>,
-    /// Tokens that the caches have read, counted where the model is called.
-    offset: usize,
-    /// The images among its tokens.
-    images: Option<Rc<PromptImages>>,
-}
-
-/// Recorded steps that may still write a sequence's caches.
-struct CacheWriters;
-
-impl CacheWriters {
-    fn wait(&self) {
-        kernels().wait_for_recorded();
-    }
-}
-
-impl Drop for CacheWriters {
-    fn drop(&mut self) {
-        self.wait();
-    }
-}
-
 impl SequenceState {
-    /// Nothing has been read; keys and values of full attention will be quantized to `kv_bits`.
-    pub fn new(model: &Model, kv_bits: Option<KvBits>) -> Self {
-        Self::from_caches(
-            model
-                .caches()
-                .into_iter()
-                .map(|cache| cache.quantized(kv_bits))
-                .collect(),
-            0,
-        )
-    }
-
-    /// Caches that have read `positions` tokens.
-    pub fn from_caches(caches: Vec<Cache>, positions: usize) -> Self {
-        Self {
-            writers: CacheWriters,
-            caches,
-            offset: positions,
-            images: None,
-        }
-    }
-
-    /// The same sequence with these images among its tokens.
-    pub fn with_images(self, images: Option<Rc<PromptImages>>) -> Self {
-        Self { images, ..self }
-    }
-
-    /// The images and positions of the next `length` tokens.
-    ///
-    /// # Errors
-    /// If an image among them is not encoded yet.
-    pub fn chunk(&self, length: usize) -> Result<Chunk> {
-        Chunk::of(self.images.as_deref(), self.offset, self.offset + length)
-    }
-
-    /// By how much the position of the next token differs from the number of tokens read.
-    fn delta(&self) -> i32 {
-        self.images.as_ref().map_or(0, |images| images.delta(self.offset))
-    }
-
-    /// The number of tokens that the caches have read.
-    pub fn offset(&self) -> usize {
-        self.offset
-    }
-
-    /// Counts `tokens` tokens that were read with its caches.
-    pub fn advance_by(&mut self, tokens: usize) {
-        self.offset += tokens;
-    }
-
-    /// The caches.
-    pub fn caches(&mut self) -> &mut [Cache] {
-        self.writers.wait();
-        &mut self.caches
-    }
-
-    /// How many layers keep every position as it was computed.
-    pub fn unquantized_layers(&self) -> usize {
-        let unquantized = |cache: &&Cache| matches!(cache, Cache::Plain(_) | Cache::Mla(_));
-        self.caches.iter().filter(unquantized).count()
-    }
-
     /// [`SequenceState::prefill`] by recorded steps, if the tokens are few and there are such.
     pub fn read(&mut self, stepping: Stepping<'_>, ids: &[u32]) -> Result<()> {
         match stepping.recorded.read(stepping.model, self, ids)? {
             true => Ok(()),
             false => self.prefill(stepping.model, ids),
         }
-    }
-
-    /// Reads tokens for the sake of the caches alone. Nothing that the caches do not need is computed: not the output
-    /// layer, nor layers that use the keys of others.
-    pub fn prefill(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
-        let input = model.ids(ids)?;
-        let chunk = self.chunk(ids.len())?;
-        self.offset += ids.len();
-        model.forward(&chunk.input(&input), &mut [&mut self.caches])?;
-        let read: Vec<&Tensor> = self.caches.iter().flat_map(Parameters::tensors).collect();
-        kernels().join(&read)?;
-        eval(read)?;
-        clear_dequantized_cache();
-        Ok(())
     }
 }
 
@@ -274,24 +168,6 @@ fn begin_recorded(
 fn plain_logits(model: &Model, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
     let mut states: Vec<&mut SequenceState> = sequences.iter_mut().map(|sequence| &mut sequence.state).collect();
     next_logits(model, &input.tensor()?, &mut states)
-}
-
-/// The same of sequences without samplers.
-pub fn next_logits(model: &Model, input: &Tensor, states: &mut [&mut SequenceState]) -> Result<Tensor> {
-    let mut deltas: Vec<i32> = states.iter().map(|state| state.delta()).collect();
-    if deltas.iter().all(|delta| *delta == 0) {
-        deltas.clear();
-    }
-    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(states.len());
-    for state in states {
-        state.offset += 1;
-        caches.push(&mut state.caches);
-    }
-    let input = Input {
-        deltas: &deltas,
-        ..Input::text(input)
-    };
-    model.logits(&model.forward(&input, &mut caches)?)
 }
 
 /// The choice of each row by its sequence; of a row whose sequence is gone, any token.

@@ -16,9 +16,9 @@ use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::kernels::kernels;
 use crate::models::{Input, Model};
-use crate::products::product_check::relative;
+use crate::products::product_check::{relative, worse};
+use crate::sequence::state::{next_logits, SequenceState};
 use crate::sequence::tokens::{RecordedTokens, SharedStep, Tokens};
-use crate::sequence::{next_logits, SequenceState};
 
 /// The most sequences of a recorded step.
 const MAX_SEQUENCES: usize = 32;
@@ -46,16 +46,16 @@ struct Recorded {
     step: SharedStep,
     /// The caches that it writes.
     caches: Rc<[CacheShape]>,
-    /// What the last one leaves to the next.
+    /// The traces of the last one.
     last: Rc<RefCell<LastStep>>,
 }
 
-/// What a recorded step leaves to the next.
+/// The traces of a recorded step, for the next one.
 #[derive(Default)]
 struct LastStep {
     /// The tokens of the last steps, of which two are kept where they are: older ones are read before.
     tokens: VecDeque<RecordedTokens>,
-    /// What the next one reads if it goes on from there.
+    /// Offset and position of each row of the next one, if it goes on from there.
     next: Vec<(u32, u32)>,
 }
 
@@ -82,7 +82,7 @@ impl RecordedSteps {
     }
 
     /// Reads tokens of one sequence for the sake of its caches. Returns false if they have to be read in another way:
-    /// then nothing was done.
+    /// then none was read.
     ///
     /// # Errors
     /// If the device fails.
@@ -97,7 +97,7 @@ impl RecordedSteps {
         }
     }
 
-    /// What a recorded step gave. One that failed is not used again: whoever took part begins anew without it.
+    /// The result of a recorded step. One that failed is not used again.
     fn kept<T>(&self, rows: StepRows, result: Result<T>) -> Result<T> {
         if result.is_err() {
             self.steps.borrow_mut().insert(rows, None);
@@ -122,11 +122,17 @@ impl RecordedSteps {
         }
     }
 
-    /// Records the steps of one sequence, so that the first answer does not wait for that.
-    pub fn prepare(&self, model: &Model) {
+    /// Records the steps of one sequence, so that the first answer does not wait for that. `report` is called before
+    /// each.
+    ///
+    /// # Errors
+    /// Those of `report`.
+    pub fn prepare(&self, model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> {
         for rows in [StepRows::OfSequences(1), StepRows::OfOne(READ_AT_ONCE)] {
+            report()?;
             self.of(model, rows);
         }
+        Ok(())
     }
 
     fn of(&self, model: &Model, rows: StepRows) -> Option<Recorded> {
@@ -159,8 +165,9 @@ impl RecordedSteps {
             true => TOLERANCE,
             false => (3.0 * self.noise(model)?).clamp(TOLERANCE, MAX_TOLERANCE),
         };
-        // Also if it is no number.
-        if difference.is_nan() || difference > allowed {
+        let agrees = difference <= allowed;
+        // It does not if one of them is no number.
+        if !agrees {
             tracing::warn!(
                 difference,
                 allowed,
@@ -203,7 +210,7 @@ impl RecordedSteps {
                 return Ok(None);
             }
             let found = recorded.step.borrow_mut().logits()?;
-            apart = apart.max(relative(&found, &Tensor::from_f32(&wanted, found.shape()))?);
+            apart = worse(apart, relative(&found, &Tensor::from_f32(&wanted, found.shape()))?);
         }
         Ok(Some(apart))
     }
@@ -341,6 +348,8 @@ impl Recorded {
             step.begin(Some(&tokens))?;
             count_written(state, ids.len());
         }
+        // The time of a chunk tells how long the next one may be.
+        kernels().wait_for_recorded();
         Ok(true)
     }
 

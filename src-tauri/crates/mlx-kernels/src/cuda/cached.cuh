@@ -11,7 +11,7 @@ constexpr int WARPS = 4, THREADS = WARPS * 32, CHUNK = 16, LANES = 8, PER = WIDT
 constexpr int FEWEST = WARPS * CHUNK, AT_ONCE = WIDTH <= 128 ? 4 : WIDTH <= 256 ? 2 : 1, MAX_PARTS = 32;
 struct alignas(PER * sizeof(T) < 16 ? PER * sizeof(T) : 16) PonderOwn { T e[PER]; };
 struct alignas(8 * sizeof(T) < 16 ? 8 * sizeof(T) : 16) PonderEight { T e[8]; };
-// What a part finds: sums [QUERIES][WIDTH], then the highest score and the whole of each query.
+// The findings of a part: sums [QUERIES][WIDTH], then the highest score and the whole of each query.
 constexpr int OF_PART = QUERIES * (WIDTH + 2), HIGHEST = QUERIES * WIDTH;
 
 // Scores of CHUNK keys by a warp. Eight lanes share a key, so that their sums take three steps for four keys.

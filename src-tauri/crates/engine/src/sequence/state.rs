@@ -1,0 +1,136 @@
+//! The state of a sequence: its caches, and how far they have read.
+
+use std::rc::Rc;
+
+use mlx::parameters::Parameters;
+use mlx::tensor::{eval, Tensor};
+use protocol::KvBits;
+
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::kernels::kernels;
+use crate::models::{Input, Model};
+use crate::products::packed_product::clear_dequantized_cache;
+use crate::sequence::images::{Chunk, PromptImages};
+
+/// The model's memory of a sequence: the caches of its layers and how far they have read.
+pub struct SequenceState {
+    /// Before the caches, because fields are dropped in order.
+    writers: CacheWriters,
+    pub(super) caches: Vec<Cache>,
+    /// Tokens that the caches have read, counted where the model is called.
+    pub(super) offset: usize,
+    /// The images among its tokens.
+    pub(super) images: Option<Rc<PromptImages>>,
+}
+
+/// Recorded steps that may still write a sequence's caches.
+struct CacheWriters;
+
+impl CacheWriters {
+    fn wait(&self) {
+        kernels().wait_for_recorded();
+    }
+}
+
+impl Drop for CacheWriters {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+impl SequenceState {
+    /// Nothing has been read; keys and values of full attention will be quantized to `kv_bits`.
+    pub fn new(model: &Model, kv_bits: Option<KvBits>) -> Self {
+        Self::from_caches(
+            model
+                .caches()
+                .into_iter()
+                .map(|cache| cache.quantized(kv_bits))
+                .collect(),
+            0,
+        )
+    }
+
+    /// Caches that have read `positions` tokens.
+    pub fn from_caches(caches: Vec<Cache>, positions: usize) -> Self {
+        Self {
+            writers: CacheWriters,
+            caches,
+            offset: positions,
+            images: None,
+        }
+    }
+
+    /// The same sequence with these images among its tokens.
+    pub fn with_images(self, images: Option<Rc<PromptImages>>) -> Self {
+        Self { images, ..self }
+    }
+
+    /// The images and positions of the next `length` tokens.
+    ///
+    /// # Errors
+    /// If an image among them is not encoded yet.
+    pub fn chunk(&self, length: usize) -> Result<Chunk> {
+        Chunk::of(self.images.as_deref(), self.offset, self.offset + length)
+    }
+
+    /// By how much the position of the next token differs from the number of tokens read.
+    pub(super) fn delta(&self) -> i32 {
+        self.images.as_ref().map_or(0, |images| images.delta(self.offset))
+    }
+
+    /// The number of tokens that the caches have read.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Counts `tokens` tokens that were read with its caches.
+    pub fn advance_by(&mut self, tokens: usize) {
+        self.offset += tokens;
+    }
+
+    /// The caches.
+    pub fn caches(&mut self) -> &mut [Cache] {
+        self.writers.wait();
+        &mut self.caches
+    }
+
+    /// How many layers keep every position as it was computed.
+    pub fn unquantized_layers(&self) -> usize {
+        let unquantized = |cache: &&Cache| matches!(cache, Cache::Plain(_) | Cache::Mla(_));
+        self.caches.iter().filter(unquantized).count()
+    }
+
+    /// Reads tokens for the sake of the caches alone. Nothing that the caches do not need is computed: not the output
+    /// layer, nor layers that use the keys of others.
+    pub fn prefill(&mut self, model: &Model, ids: &[u32]) -> Result<()> {
+        let input = model.ids(ids)?;
+        let chunk = self.chunk(ids.len())?;
+        self.offset += ids.len();
+        model.forward(&chunk.input(&input), &mut [&mut self.caches])?;
+        let read: Vec<&Tensor> = self.caches.iter().flat_map(Parameters::tensors).collect();
+        kernels().join(&read)?;
+        eval(read)?;
+        clear_dequantized_cache();
+        Ok(())
+    }
+}
+
+/// The logits `[sequences, vocabulary]` of what follows the tokens `input` `[sequences]`. Nothing is evaluated.
+pub fn next_logits(model: &Model, input: &Tensor, states: &mut [&mut SequenceState]) -> Result<Tensor> {
+    let mut deltas: Vec<i32> = states.iter().map(|state| state.delta()).collect();
+    if deltas.iter().all(|delta| *delta == 0) {
+        deltas.clear();
+    }
+    let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(states.len());
+    for state in states {
+        state.offset += 1;
+        caches.push(&mut state.caches);
+    }
+    let input = Input {
+        deltas: &deltas,
+        ..Input::text(input)
+    };
+    model.logits(&model.forward(&input, &mut caches)?)
+}
