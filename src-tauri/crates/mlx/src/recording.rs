@@ -200,4 +200,34 @@ mod tests {
         );
         assert!(!is_on());
     }
+
+    #[test]
+    fn a_recording_tells_whose_numbers_are_whose() {
+        crate::device::connect().unwrap();
+        let weight = Tensor::from_i32(&[1, 2, 3, 4], &[2, 2]);
+        let id = weight.id();
+        assert_eq!(weight.clone().id(), id);
+        on(
+            |_, _, _| Ok(None),
+            || {
+                assert_eq!(weight.clone().origin(), Origin::Memory);
+                assert_eq!(weight.swapaxes(0, 1).unwrap().origin(), Origin::Memory);
+                assert_eq!(weight.add(&weight).unwrap().origin(), Origin::Described);
+                let launched = Launched::new(7, &[2, 6]);
+                let made = Tensor::from_i32(&[0; 12], &[2, 6]).from_launch(launched);
+                assert_eq!(made.origin(), Origin::Launch(launched));
+                let half = made.slice(1, 3, 6).unwrap();
+                assert_eq!(half.strides(), [6, 1]);
+                let Origin::Launch(part) = half.origin() else {
+                    panic!("a part of what a launch writes is written by it")
+                };
+                assert_eq!((part.buffer, part.offset), (7, 3));
+                // Rows that lie apart are copied to become one.
+                assert_eq!(half.reshape(&[6]).unwrap().origin(), Origin::Described);
+                assert!(matches!(made.reshape(&[3, -1]).unwrap().origin(), Origin::Launch(_)));
+                assert!(matches!(made.astype(Dtype::Int32).unwrap().origin(), Origin::Launch(_)));
+                assert_eq!(made.astype(Dtype::Float32).unwrap().origin(), Origin::Described);
+            },
+        );
+    }
 }

@@ -280,37 +280,6 @@ mod tests {
     use crate::Dtype;
 
     #[test]
-    fn a_recording_tells_whose_numbers_are_whose() {
-        use crate::origin::{is_recording, Launched, Origin};
-        crate::device::connect().unwrap();
-        let weight = ids_tensor(&[1, 2, 3, 4]).reshape(&[2, 2]).unwrap();
-        let id = weight.id();
-        assert_eq!(weight.clone().id(), id);
-        recording::on(
-            |_, _, _| Ok(None),
-            || {
-                assert_eq!(weight.clone().origin(), Origin::Memory);
-                assert_eq!(weight.swapaxes(0, 1).unwrap().origin(), Origin::Memory);
-                assert_eq!(weight.add(&weight).unwrap().origin(), Origin::Described);
-                let launched = Launched::new(7, &[2, 6]);
-                let made = ids_tensor(&[0; 12]).reshape(&[2, 6]).unwrap().from_launch(launched);
-                assert_eq!(made.origin(), Origin::Launch(launched));
-                let half = made.slice(1, 3, 6).unwrap();
-                assert_eq!(half.strides(), [6, 1]);
-                let Origin::Launch(part) = half.origin() else {
-                    panic!("a part of what a launch writes is written by it")
-                };
-                assert_eq!((part.buffer, part.offset), (7, 3));
-                // Rows that lie apart are copied to become one.
-                assert_eq!(half.reshape(&[6]).unwrap().origin(), Origin::Described);
-                assert!(matches!(made.reshape(&[3, -1]).unwrap().origin(), Origin::Launch(_)));
-                assert!(matches!(made.astype(Dtype::Int32).unwrap().origin(), Origin::Launch(_)));
-                assert_eq!(made.astype(Dtype::Float32).unwrap().origin(), Origin::Described);
-            },
-        );
-    }
-
-    #[test]
     fn a_broadcast_view_is_copied_out_as_it_is_seen() {
         crate::device::connect().unwrap();
         let ids = |ids: &[u32]| ids_tensor(ids).astype(Dtype::Uint32).unwrap();
