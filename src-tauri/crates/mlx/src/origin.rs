@@ -1,9 +1,11 @@
 //! The source of a tensor's numbers, which matters while a step is recorded.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 thread_local! {
     static RECORDING: Cell<bool> = const { Cell::new(false) };
+    /// All that launches of the last recording write.
+    static LAUNCHED: RefCell<Vec<Launched>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The most axes of a tensor that a launch writes.
@@ -79,6 +81,27 @@ pub fn is_recording() -> bool {
 /// Lets this thread record from now on, or not. Returns what it did before.
 pub fn set_recording(recording: bool) -> bool {
     RECORDING.replace(recording)
+}
+
+/// Keeps what a launch writes until the next recording begins. Returns its number.
+pub fn keep(launched: Launched) -> usize {
+    LAUNCHED.with_borrow_mut(|all| {
+        all.push(launched);
+        all.len() - 1
+    })
+}
+
+/// The source of this number; none is known of an earlier recording.
+pub fn launched(number: usize) -> Origin {
+    LAUNCHED.with_borrow(|all| {
+        all.get(number)
+            .map_or(Origin::Described, |launched| Origin::Launch(*launched))
+    })
+}
+
+/// Forgets what launches of the last recording write.
+pub fn forget() {
+    LAUNCHED.take();
 }
 
 #[cfg(test)]

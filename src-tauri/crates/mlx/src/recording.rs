@@ -10,7 +10,7 @@ use std::cell::Cell;
 use mlx_rs::Dtype;
 
 use crate::error::Result;
-use crate::origin::{is_recording, set_recording};
+use crate::origin::{forget, is_recording, set_recording};
 use crate::tensor::Tensor;
 
 pub use crate::origin::{Launched, Origin, MAX_AXES};
@@ -48,6 +48,7 @@ pub fn is_on() -> bool {
 
 /// Runs `describe` while this thread records.
 pub fn on<T>(elementwise: RecordElementwise, describe: impl FnOnce() -> T) -> T {
+    forget();
     within(Some(elementwise), describe)
 }
 

@@ -13,7 +13,7 @@ use mlx_sys::mlx_array;
 
 use crate::device::check;
 use crate::error::{Error, Result};
-use crate::origin::{is_recording, Launched, Origin};
+use crate::origin::{self, is_recording, Launched, Origin};
 
 thread_local! {
     static LIVING: Cell<i64> = const { Cell::new(0) };
@@ -36,29 +36,35 @@ pub fn operations() -> u64 {
 /// An array of this thread. Cloning copies the handle, not the data.
 pub struct Tensor {
     array: Array,
-    /// The same for clones, and for no other tensor of this thread.
-    id: u64,
-    origin: Origin,
+    tag: Tag,
     thread_bound: PhantomData<*const ()>,
+}
+
+/// A number that clones share and no other tensor of this thread has, or the place of what a recorded launch writes; in
+/// one word, because a model holds thousands of handles.
+#[derive(Clone, Copy)]
+struct Tag(u64);
+
+impl Tag {
+    /// Marks what an operation of MLX's makes during a recording.
+    const DESCRIBED: u64 = 1 << 63;
+    /// Marks what a recorded launch writes.
+    const LAUNCHED: u64 = 1 << 62;
 }
 
 impl Tensor {
     /// Takes an array that was created on this thread.
     fn new(array: Array) -> Self {
-        let origin = match is_recording() {
-            true => Origin::Described,
-            false => Origin::Memory,
-        };
-        let id = NEXT_ID.replace(NEXT_ID.get() + 1);
-        Self::with_origin(array, id, origin)
+        let described = if is_recording() { Tag::DESCRIBED } else { 0 };
+        let number = NEXT_ID.replace(NEXT_ID.get() + 1);
+        Self::with_tag(array, Tag(number | described))
     }
 
-    fn with_origin(array: Array, id: u64, origin: Origin) -> Self {
+    fn with_tag(array: Array, tag: Tag) -> Self {
         LIVING.set(LIVING.get() + 1);
         Self {
             array,
-            id,
-            origin,
+            tag,
             thread_bound: PhantomData,
         }
     }
@@ -111,29 +117,33 @@ impl Tensor {
 
     /// A number that clones share and no other tensor of this thread has.
     pub fn id(&self) -> u64 {
-        self.id
+        self.tag.0
     }
 
     /// The source of its numbers.
     pub fn origin(&self) -> Origin {
-        self.origin
+        match self.tag.0 {
+            tag if tag & Tag::DESCRIBED > 0 => Origin::Described,
+            tag if tag & Tag::LAUNCHED > 0 => origin::launched((tag & !Tag::LAUNCHED) as usize),
+            _ => Origin::Memory,
+        }
     }
 
     /// The same, whose numbers no recorded launch changes.
     pub fn from_memory(mut self) -> Self {
-        self.origin = Origin::Memory;
+        self.tag.0 &= !Tag::DESCRIBED;
         self
     }
 
     /// The same shape and type, with numbers that a recorded launch writes.
     pub fn from_launch(mut self, launched: Launched) -> Self {
-        self.origin = Origin::Launch(launched);
+        self.tag = Tag(origin::keep(launched) as u64 | Tag::LAUNCHED);
         self
     }
 
     /// The elements from one place of each axis to the next.
     pub fn strides(&self) -> Vec<i64> {
-        match self.origin {
+        match self.origin() {
             Origin::Launch(launched) => launched.strides[..self.shape().len()].to_vec(),
             Origin::Memory | Origin::Described => self.array.strides().iter().map(|step| *step as i64).collect(),
         }
@@ -213,7 +223,7 @@ impl Tensor {
 
 impl Clone for Tensor {
     fn clone(&self) -> Self {
-        Self::with_origin(self.array.clone(), self.id, self.origin)
+        Self::with_tag(self.array.clone(), self.tag)
     }
 }
 

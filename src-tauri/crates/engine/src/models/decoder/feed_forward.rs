@@ -14,7 +14,7 @@ use crate::models::decoder::sparse_moe::SparseMoe;
 /// A feed-forward part of any kind.
 #[derive(Parameters)]
 pub(super) enum FeedForward {
-    Dense(Mlp),
+    Dense(Box<Mlp>),
     SparseMoe(Box<SparseMoe>),
 }
 
@@ -26,7 +26,7 @@ impl FeedForward {
     ) -> error::Result<Self> {
         let path = format!("layers.{layer}.mlp");
         Ok(match config {
-            decoder::FeedForward::Dense(config) => Self::Dense(Mlp::load(config, &path, loading)?),
+            decoder::FeedForward::Dense(config) => Self::Dense(Box::new(Mlp::load(config, &path, loading)?)),
             decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
         })
     }

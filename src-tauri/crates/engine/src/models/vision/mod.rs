@@ -94,7 +94,7 @@ pub enum VisionTower {
     /// InternVL's.
     InternVit(internvit::InternVit),
     /// GLM's.
-    Glm(glm::GlmTower),
+    Glm(Box<glm::GlmTower>),
     /// Llama 3.2 Vision's.
     Mllama(mllama::Mllama),
     /// Gemma 3n's.
@@ -114,7 +114,7 @@ impl VisionTower {
             VisionConfig::Siglip(config) => Self::Siglip(siglip::Siglip::load(config, hidden, weights)?),
             VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
             VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
-            VisionConfig::Glm(config) => Self::Glm(glm::GlmTower::load(config, hidden, weights)?),
+            VisionConfig::Glm(config) => Self::Glm(Box::new(glm::GlmTower::load(config, hidden, weights)?)),
             VisionConfig::Mllama(config) => Self::Mllama(mllama::Mllama::load(config, hidden, weights)?),
             VisionConfig::MobileNet(config) => {
                 Self::MobileNet(Box::new(mobilenet::MobileNet::load(config, hidden, weights)?))
