@@ -61,9 +61,8 @@ def side_by_side(tensor, heads):
     return tensor.reshape(heads, 2, -1, tensor.shape[-1]).swapaxes(1, 2).reshape(tensor.shape)
 
 
-def write(path, name, config, tensors):
-    writer = GGUFWriter(path, ARCHITECTURES[config["model_type"]])
-    writer.add_name(name)
+def add_shapes(writer, config):
+    """The sizes that every decoder has."""
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -72,16 +71,22 @@ def write(path, name, config, tensors):
     writer.add_head_count_kv(config["num_key_value_heads"])
     writer.add_key_length(config["head_dim"])
     writer.add_value_length(config["head_dim"])
-    writer.add_rope_dimension_count(config["head_dim"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_vocab_size(config["vocab_size"])
     # Ids are measured, not text.
     writer.add_tokenizer_model("none")
-    if experts := config.get("num_experts"):
+    if experts := config.get("num_experts") or config.get("num_local_experts"):
         writer.add_expert_count(experts)
         writer.add_expert_used_count(config["num_experts_per_tok"])
-        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+        writer.add_expert_feed_forward_length(config.get("moe_intermediate_size", config["intermediate_size"]))
+
+
+def write(path, name, config, tensors):
+    writer = GGUFWriter(path, ARCHITECTURES[config["model_type"]])
+    writer.add_name(name)
+    add_shapes(writer, config)
+    writer.add_rope_dimension_count(config["head_dim"])
     turned = {}
     if config["model_type"] == "llama":
         turned = {"q_proj": config["num_attention_heads"], "k_proj": config["num_key_value_heads"]}

@@ -14,6 +14,9 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type
 from gguf import GGUFWriter, RopeScalingType
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "cpu_speed"))
+from gguf_file import add_shapes  # noqa: E402
+
 ARCHITECTURES = {"qwen3": "qwen3", "qwen3_moe": "qwen3moe", "gpt_oss": "gpt-oss"}
 # Weights of a block, and its bytes.
 BLOCK = 32
@@ -138,23 +141,7 @@ class Weights:
 
 
 def header(writer, config):
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_key_length(config["head_dim"])
-    writer.add_value_length(config["head_dim"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_freq_base(config["rope_theta"])
-    writer.add_vocab_size(config["vocab_size"])
-    # Ids are measured, not text.
-    writer.add_tokenizer_model("none")
-    if experts := config.get("num_experts") or config.get("num_local_experts"):
-        writer.add_expert_count(experts)
-        writer.add_expert_used_count(config["num_experts_per_tok"])
-        writer.add_expert_feed_forward_length(config.get("moe_intermediate_size", config["intermediate_size"]))
+    add_shapes(writer, config)
     if window := config.get("sliding_window"):
         writer.add_sliding_window(window)
     if scaling := config.get("rope_scaling"):

@@ -114,11 +114,9 @@ fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows) -> R
         window,
         sinks,
     } = attention;
-    let (heads, width) = match (queries.shape(), rows) {
-        (&[_, heads, 1, width], _) => (heads, width),
-        // Tokens of one sequence are called its length, though kernels lay them out as those of several.
-        (&[1, heads, _, width], StepRows::OfOne(_)) => (heads, width),
-        _ => return Ok(None),
+    // Tokens of one sequence are laid out as those of several.
+    let &[_, heads, 1, width] = queries.shape() else {
+        return Ok(None);
     };
     let count = rows.count() as i32;
     let (dtype, key_heads) = (queries.dtype(), caches.heads);

@@ -290,7 +290,8 @@ impl Recorded {
                 }
             }
             let newest = last.tokens.back();
-            let of_last = matches!((input, newest), (Tokens::Recorded(tokens), Some(newest)) if tokens.are(newest));
+            let of_last =
+                matches!((input, newest), (Tokens::Recorded(tokens), Some(newest)) if tokens.are_same(newest));
             of_last && last.next == next
         };
         let tokens = match goes_on {

@@ -39,7 +39,7 @@ impl RecordedTokens {
     }
 
     /// True if these are the same ones.
-    pub fn are(&self, others: &Self) -> bool {
+    pub fn are_same(&self, others: &Self) -> bool {
         Rc::ptr_eq(&self.known, &others.known)
     }
 
