@@ -8,6 +8,7 @@ use mlx::{Dtype, Result};
 
 use crate::compare::{difference, noise};
 use crate::gate::{compose, number};
+use crate::grouped;
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
 use crate::tiles::{sizes, NoiseMatrix, Tiles};
@@ -67,10 +68,11 @@ pub fn gathered_linear(
         return Ok(None);
     }
     let x = x.reshape(&[tokens * of_token, inputs])?;
-    let work = gated.map_or(Work::Product, Work::Gated);
-    let Some(made) = launch_checked(&x, stack, experts, None, work)? else {
-        return Ok(None);
+    let made = match tokens {
+        ..=MAX_ROWS => launch_checked(&x, stack, experts, None, gated.map_or(Work::Product, Work::Gated))?,
+        _ => grouped::gathered(&x, stack, experts, gated)?,
     };
+    let Some(made) = made else { return Ok(None) };
     let outputs = made.dim(1);
     made.reshape(&[tokens, chosen, 1, outputs]).map(Some)
 }
@@ -88,9 +90,11 @@ pub fn gathered_sum(x: &Tensor, stack: Stack<'_>, experts: &Tensor, shares: &Ten
     if tokens == 1 {
         return launch_checked(&x, stack, experts, Some(shares), Work::Sum);
     }
-    let Some(made) = launch_checked(&x, stack, experts, None, Work::Product)? else {
-        return Ok(None);
+    let made = match tokens {
+        ..=MAX_ROWS => launch_checked(&x, stack, experts, None, Work::Product)?,
+        _ => grouped::gathered(&x, stack, experts, None)?,
     };
+    let Some(made) = made else { return Ok(None) };
     let key = Key::new(Program::One, x.dtype(), [5, chosen, made.dim(1)]);
     let kernel = find(key, |kernel| compare_sum(kernel, [chosen, made.dim(1)], x.dtype()));
     kernel.map(|kernel| sum(&kernel, &made, shares)).transpose()
@@ -203,43 +207,63 @@ fn compare(kernel: &Kernel, like: Stack<'_>, dtype: Dtype, work: Work, shared: b
         let (count, chosen) = (5, 2);
         let pairs = tokens * chosen;
         let x = noise(&[if shared { tokens } else { pairs }, inputs], dtype, 51)?;
-        let matrices = NoiseMatrix::like(rows, &[count, outputs, inputs], dtype, 52)?;
+        let NoiseMatrix::Quantized(matrices) = NoiseMatrix::like(rows, &[count, outputs, inputs], dtype, 52)? else {
+            return Ok(f32::INFINITY);
+        };
         let bias = noise(&[count, outputs], dtype, 53)?;
-        let bias = like.bias.map(|_| &bias);
+        let stack = Stack {
+            matrices: &matrices,
+            bias: like.bias.map(|_| &bias),
+        };
         let chosen_ones: Vec<i32> = (0..pairs).map(|pair| (pair * pair / 3 + pair % 2) % count).collect();
         let experts = Tensor::from_i32(&chosen_ones, &[tokens, chosen]).astype(Dtype::Uint32)?;
         let shares = noise(&[tokens, chosen], dtype, 54)?;
-        let Some(tiles) = Tiles::new(matrices.rows(), inputs, dtype, work.is_gated()) else {
+        let Some(tiles) = Tiles::new(Rows::Quantized(&matrices), inputs, dtype, work.is_gated()) else {
             return Ok(f32::INFINITY);
         };
-        let Some(made) = launch(kernel, &x, tiles, bias, &experts, Some(&shares), work)? else {
+        let Some(made) = launch(kernel, &x, tiles, stack.bias, &experts, Some(&shares), work)? else {
             return Ok(f32::INFINITY);
         };
-        let flat = experts.reshape(&[pairs])?;
-        let numbers = matrices.transposed()?.take(&flat, 0)?;
-        let rows = match shared {
-            true => {
-                let of: Vec<i32> = (0..pairs).map(|pair| pair / chosen).collect();
-                x.take(&Tensor::from_i32(&of, &[pairs]).astype(Dtype::Uint32)?, 0)?
-            }
-            false => x.clone(),
+        let gated = match work {
+            Work::Gated(curve) => Some(curve),
+            Work::Product | Work::Sum => None,
         };
-        let rows = rows.astype(Dtype::Float32)?.reshape(&[pairs, 1, inputs])?;
-        let mut wanted = rows.matmul(&numbers)?.reshape(&[pairs, outputs])?;
-        if let Some(bias) = bias {
-            wanted = wanted.add(&bias.astype(Dtype::Float32)?.take(&flat, 0)?)?;
+        let mut wanted = wanted(&x, stack, &experts, gated)?;
+        if work == Work::Sum {
+            let shares = shares.astype(Dtype::Float32)?.reshape(&[tokens, 1, chosen])?;
+            let summed = shares.matmul(&wanted.reshape(&[tokens, chosen, outputs])?)?;
+            wanted = summed.reshape(&[tokens, outputs])?;
         }
-        let half = outputs / 2;
-        let wanted = match work {
-            Work::Product => wanted,
-            Work::Gated(curve) => compose(curve, &wanted.slice(1, 0, half)?, &wanted.slice(1, half, outputs)?)?,
-            Work::Sum => {
-                let shares = shares.astype(Dtype::Float32)?.reshape(&[tokens, 1, chosen])?;
-                let summed = shares.matmul(&wanted.reshape(&[tokens, chosen, outputs])?)?;
-                summed.reshape(&[tokens, outputs])?
-            }
-        };
         apart = apart.max(difference(&made, &wanted)?);
     }
     Ok(apart)
+}
+
+/// `x` `[tokens or pairs, inputs]` times the matrices that are chosen, `[pairs, outputs]`, with 32 bits: with MLX's own
+/// operations.
+pub fn wanted(x: &Tensor, stack: Stack<'_>, experts: &Tensor, gated: Option<GateActivation>) -> Result<Tensor> {
+    let (tokens, chosen) = (experts.dim(0), experts.dim(1));
+    let (pairs, inputs) = (tokens * chosen, x.dim(1));
+    let of_row = pairs / x.dim(0);
+    let of: Vec<i32> = (0..pairs).map(|pair| pair / of_row).collect();
+    let rows = x.take(&Tensor::from_i32(&of, &[pairs]).astype(Dtype::Uint32)?, 0)?;
+    let rows = rows.astype(Dtype::Float32)?.reshape(&[1, pairs, inputs])?;
+    let numbers = stack.matrices.dequantize()?.astype(Dtype::Float32)?.swapaxes(1, 2)?;
+    // Each row with all matrices, of which its own is taken.
+    let all = rows.matmul(&numbers)?;
+    let outputs = all.dim(2);
+    let flat = experts.reshape(&[pairs])?;
+    let own: Vec<i32> = (flat.to_f32()?.iter().zip(0..))
+        .map(|(expert, pair)| *expert as i32 * pairs + pair)
+        .collect();
+    let own = Tensor::from_i32(&own, &[pairs]).astype(Dtype::Uint32)?;
+    let mut made = all.reshape(&[all.dim(0) * pairs, outputs])?.take(&own, 0)?;
+    if let Some(bias) = stack.bias {
+        made = made.add(&bias.astype(Dtype::Float32)?.take(&flat, 0)?)?;
+    }
+    let half = outputs / 2;
+    match gated {
+        Some(curve) => compose(curve, &made.slice(1, 0, half)?, &made.slice(1, half, outputs)?),
+        None => Ok(made),
+    }
 }

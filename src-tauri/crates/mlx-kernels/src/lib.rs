@@ -14,6 +14,7 @@ mod ends;
 mod experts;
 mod gate;
 mod graph;
+mod grouped;
 mod heads;
 mod kernel;
 mod linear;

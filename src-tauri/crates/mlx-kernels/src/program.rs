@@ -38,8 +38,16 @@ pub enum Program {
     NormLinear,
     /// Products with the matrices of chosen experts.
     Experts,
+    /// Products of up to 32 rows a matrix with those of a stack, or with one matrix.
+    Grouped32,
+    /// Products of up to 64 rows a matrix.
+    Grouped64,
+    /// Products of up to 128 rows a matrix.
+    Grouped128,
     /// The choice of experts.
     Route,
+    /// The order of tokens by their experts.
+    Sort,
     /// The address of an array.
     Address,
     /// The first and the last launch of a recorded step.
@@ -50,6 +58,7 @@ impl Program {
     /// Names of inputs and results, and the call in which all of it ends.
     pub fn call(self) -> (&'static [&'static str], &'static [&'static str], &'static CStr) {
         const ROWS: &[&str] = &["p", "x", "weight", "scales", "biases", "bias"];
+        const GROUPS: &[&str] = &["p", "x", "weight", "scales", "biases", "bias", "order", "tiles"];
         match self {
             Self::One => (
                 &["p", "a", "b", "c", "d"],
@@ -101,10 +110,30 @@ impl Program {
                 &["result"],
                 c"ponder_experts(p_shape, x, x_shape, x_strides, weight, scales, scales_shape, biases, bias, experts, experts_shape, experts_strides, shares, shares_strides, result);",
             ),
+            Self::Grouped32 => (
+                GROUPS,
+                &["result"],
+                c"ponder_groups<1>(p_shape, x, x_shape, x_strides, weight, scales, scales_shape, biases, bias, order, tiles, result);",
+            ),
+            Self::Grouped64 => (
+                GROUPS,
+                &["result"],
+                c"ponder_groups<2>(p_shape, x, x_shape, x_strides, weight, scales, scales_shape, biases, bias, order, tiles, result);",
+            ),
+            Self::Grouped128 => (
+                GROUPS,
+                &["result"],
+                c"ponder_groups<4>(p_shape, x, x_shape, x_strides, weight, scales, scales_shape, biases, bias, order, tiles, result);",
+            ),
             Self::Route => (
                 &["p", "scores"],
                 &["places", "shares"],
                 c"ponder_route(p_shape, scores, scores_shape, scores_strides, places, shares);",
+            ),
+            Self::Sort => (
+                &["p", "experts"],
+                &["order", "tiles"],
+                c"ponder_sort(p_shape, experts, experts_shape, experts_strides, order, tiles);",
             ),
             Self::Address => (&["p", "a"], &["address"], c"ponder_address(a, address);"),
             Self::Ends => (
@@ -129,7 +158,11 @@ impl Program {
             Self::Rows32 => &[TILES, LINEAR, bounded!("256, 2")],
             Self::NormLinear => &[TILES, include_str!("cuda/norm_linear.cuh"), bounded!("384, 2")],
             Self::Experts => &[TILES, include_str!("cuda/experts.cuh"), bounded!("512, 1")],
+            Self::Grouped32 | Self::Grouped64 | Self::Grouped128 => {
+                &[TILES, include_str!("cuda/grouped.cuh"), bounded!("256, 2")]
+            }
             Self::Route => &[include_str!("cuda/route.cuh")],
+            Self::Sort => &[include_str!("cuda/sort.cuh")],
             Self::Address => &[include_str!("cuda/address.cuh")],
             Self::Ends => &[include_str!("cuda/ends.cuh")],
         }

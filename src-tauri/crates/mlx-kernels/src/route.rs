@@ -11,16 +11,14 @@ use crate::program::Program;
 const MAX_COUNT: i32 = 512;
 /// Experts of a token at most: a lane writes one.
 const MAX_CHOSEN: i32 = 32;
-/// From more rows on, MLX's own operations cost nothing beside the experts.
-const MAX_ROWS: i32 = 64;
 
 /// The places of the `chosen` greatest of each row of `scores` `[rows, count]` and their softmax, both `[rows, chosen]`.
 /// `None` if no kernel can be used.
 pub fn route(scores: &Tensor, chosen: i32) -> Result<Option<(Tensor, Tensor)>> {
-    let &[rows, count] = scores.shape() else {
+    let &[_, count] = scores.shape() else {
         return Ok(None);
     };
-    if rows > MAX_ROWS || count > MAX_COUNT || chosen > MAX_CHOSEN.min(count) {
+    if count > MAX_COUNT || chosen > MAX_CHOSEN.min(count) {
         return Ok(None);
     }
     let key = Key::new(Program::Route, scores.dtype(), [chosen]);

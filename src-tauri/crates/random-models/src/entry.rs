@@ -21,6 +21,9 @@ pub(crate) enum Kind {
     Matrix,
     /// A matrix that checkpoints keep in 16 bits.
     Wide,
+    /// That of a router, in 16 bits: its scores lie so far apart that the last of the chosen counts little, as a trained
+    /// one's do. Else a rounding that chooses another would change what the model says.
+    Router,
     /// Factors around 1.
     Factors,
     /// Small numbers around 0.

@@ -113,13 +113,13 @@ impl Tensors<'_> {
                     let fields = ["num_attention_heads", "num_local_experts", "intermediate_size"];
                     let [heads, experts, inter] = self.numbers(fields)?;
                     self.add(format!("{attention}.sinks"), &[heads], Kind::Offsets);
-                    self.weight(&format!("{path}.mlp.router"), &[experts, hidden], Kind::Wide);
+                    self.weight(&format!("{path}.mlp.router"), &[experts, hidden], Kind::Router);
                     self.bias(&format!("{path}.mlp.router"), &[experts]);
                     self.experts(&format!("{path}.mlp.experts"), experts, inter, true)?;
                 }
                 "qwen3_moe" => {
                     let [experts, inter] = self.numbers(["num_experts", "moe_intermediate_size"])?;
-                    self.weight(&format!("{path}.mlp.gate"), &[experts, hidden], Kind::Wide);
+                    self.weight(&format!("{path}.mlp.gate"), &[experts, hidden], Kind::Router);
                     self.experts(&format!("{path}.mlp.switch_mlp"), experts, inter, false)?;
                 }
                 _ => self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?,

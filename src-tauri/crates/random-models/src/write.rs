@@ -131,6 +131,7 @@ fn pieces(entry: &Entry, quantization: Option<&Value>) -> Vec<Piece> {
     match (entry.kind, quantization) {
         (Kind::Factors, _) => plain(Fill::Between(0.75, 1.25)),
         (Kind::Constant(number), _) => plain(Fill::Between(number, number)),
+        (Kind::Router, _) => plain(Fill::Between(-6.8 * spread, 6.8 * spread)),
         (Kind::Offsets, _) => plain(Fill::Between(-0.1, 0.1)),
         (Kind::Wide, _) | (Kind::Matrix, None) => plain(Fill::Between(-1.7 * spread, 1.7 * spread)),
         (Kind::Matrix, Some(format)) => {
