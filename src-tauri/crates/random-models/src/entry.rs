@@ -19,6 +19,8 @@ pub(crate) struct Entry {
 pub(crate) enum Kind {
     /// Projections and tables, quantized if the shape is: the last axis are the inputs.
     Matrix,
+    /// The same with a quarter of the outputs' size.
+    Small,
     /// A matrix that checkpoints keep in 16 bits.
     Wide,
     /// That of a router, in 16 bits: its scores lie so far apart that the last of the chosen counts little, as a trained

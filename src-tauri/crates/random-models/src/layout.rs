@@ -62,7 +62,10 @@ impl Tensors<'_> {
             ("down_proj", hidden, inter),
         ] {
             let path = format!("{path}.{name}");
-            self.weight(&path, &[experts, outputs, inputs], Kind::Matrix);
+            // Experts of gpt-oss count less than attention, as it has few: a rounding that chooses another changes less.
+            let small = bias && name == "down_proj";
+            let kind = if small { Kind::Small } else { Kind::Matrix };
+            self.weight(&path, &[experts, outputs, inputs], kind);
             if bias {
                 self.bias(&path, &[experts, outputs]);
             }
@@ -82,7 +85,11 @@ impl Tensors<'_> {
         ];
         for (name, outputs, inputs) in projections {
             let path = format!("{path}.{name}");
-            self.matrix(&path, outputs, inputs);
+            // Nothing norms the heads of gpt-oss: a softmax would be nearly that of one key, and a rounding would change
+            // which.
+            let small = bias && matches!(name, "q_proj" | "k_proj");
+            let kind = if small { Kind::Small } else { Kind::Matrix };
+            self.weight(&path, &[outputs, inputs], kind);
             if bias {
                 self.bias(&path, &[outputs]);
             }

@@ -126,15 +126,16 @@ fn pieces(entry: &Entry, quantization: Option<&Value>) -> Vec<Piece> {
             fill,
         }
     };
-    let spread = (columns as f32).sqrt().recip();
+    let size = if entry.kind == Kind::Small { 0.25 } else { 1.0 };
+    let spread = size * (columns as f32).sqrt().recip();
     let plain = |fill| vec![piece(&entry.name, "BF16", &entry.shape, fill)];
     match (entry.kind, quantization) {
         (Kind::Factors, _) => plain(Fill::Between(0.75, 1.25)),
         (Kind::Constant(number), _) => plain(Fill::Between(number, number)),
         (Kind::Router, _) => plain(Fill::Between(-6.8 * spread, 6.8 * spread)),
         (Kind::Offsets, _) => plain(Fill::Between(-0.1, 0.1)),
-        (Kind::Wide, _) | (Kind::Matrix, None) => plain(Fill::Between(-1.7 * spread, 1.7 * spread)),
-        (Kind::Matrix, Some(format)) => {
+        (Kind::Wide, _) | (Kind::Matrix | Kind::Small, None) => plain(Fill::Between(-1.7 * spread, 1.7 * spread)),
+        (Kind::Matrix | Kind::Small, Some(format)) => {
             let number = |field: &str, usual| format[field].as_u64().unwrap_or(usual);
             let (bits, group) = (number("bits", 4), number("group_size", 64));
             let last = |length: u64| {
