@@ -10,14 +10,15 @@ use crate::compare::{added, common_eps, difference, noise, NoiseRows};
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
 
-/// The widest row: each thread keeps 16 elements in registers.
-const WIDEST: i32 = 8192;
+/// Numbers that a thread has, and the widest row: all threads of a block have it at once.
+const EACH: i32 = 8;
+const WIDEST: i32 = 1024 * EACH;
 
 /// `(h + norm(x)) · factor` of rows `[length, width]`, and that normed once more if `outer` is given. `None` if no
 /// kernel can be used.
 pub fn add_norm(row: ResidualInput<'_>) -> Result<Option<(Tensor, Option<Tensor>)>> {
     let (dtype, width) = (row.h.dtype(), row.h.dim(-1));
-    let Some(eps) = common_eps(row, [None; 2]).filter(|_| width <= WIDEST) else {
+    let Some(eps) = common_eps(row, [None; 2]).filter(|_| width <= WIDEST && width % EACH == 0) else {
         return Ok(None);
     };
     let (has_inner, has_factor) = (i32::from(row.inner.is_some()), i32::from(row.factor.is_some()));
@@ -67,7 +68,7 @@ fn launch(kernel: &Kernel, row: ResidualInput<'_>) -> Result<(Tensor, Option<Ten
     let (inner, factor) = (inner.map_or(h, |norm| norm.0), factor.unwrap_or(h));
     let output = (h.shape(), h.dtype());
     let blocks = (h.size() as i32 / width, 1);
-    let threads = ((width / 4 + 127) / 128 * 128).clamp(128, 512);
+    let threads = (width / EACH + 31) / 32 * 32;
     let Some((outer, _)) = outer else {
         let [sum] = kernel.launch([h, x, inner, factor], [output], blocks, threads)?;
         return Ok((sum, None));
