@@ -11,6 +11,7 @@ use crate::gate::{compose, number};
 use crate::grouped;
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
+use crate::row::{RowPlan, MAX_SUM_WARPS};
 use crate::tiles::{sizes, NoiseMatrix, Tiles};
 
 /// From more rows on, they are sorted by expert.
@@ -31,7 +32,7 @@ pub struct Stack<'a> {
     pub bias: Option<&'a Tensor>,
 }
 
-/// The work of a launch.
+/// What is made of products.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Product,
@@ -131,8 +132,19 @@ fn launch_checked(
     let bias_fits = stack.bias.is_none_or(|bias| bias.dtype() == dtype);
     let fits = tokens <= MAX_ROWS && chosen <= MAX_WARPS && experts.dtype() == Dtype::Uint32 && bias_fits;
     let tiles = Tiles::new(Rows::Quantized(stack.matrices), x.dim(1), dtype, work.is_gated()).filter(|_| fits);
-    let Some(tiles) = tiles.filter(|tiles| warps(tiles, work, chosen).is_some()) else {
-        return Ok(None);
+    let found = tiles.and_then(|tiles| {
+        let shapes = [Program::RowExperts, Program::Experts].into_iter();
+        let shape = shapes.filter_map(|program| Shape::new(program, &tiles, work, (tokens, chosen)));
+        shape.map(|shape| (tiles, shape)).next()
+    });
+    let Some((tiles, shape)) = found else { return Ok(None) };
+    let product = ChosenProduct {
+        tiles,
+        shape,
+        bias: stack.bias,
+        experts,
+        shares,
+        work,
     };
     let (kind, curve) = work.numbers();
     let shared = work != Work::Sum && x.dim(0) == tokens && chosen > 1;
@@ -145,16 +157,54 @@ fn launch_checked(
         i32::from(stack.bias.is_some()),
         i32::from(shared),
     ];
-    let kernel = find(Key::new(Program::Experts, dtype, numbers), |kernel| {
-        compare(kernel, stack, dtype, work, shared)
+    let kernel = find(Key::new(shape.program, dtype, numbers), |kernel| {
+        compare(kernel, stack, product, dtype, shared)
     });
-    match kernel {
-        Some(kernel) => launch(&kernel, x, tiles, stack.bias, experts, shares, work),
-        None => Ok(None),
+    kernel.map(|kernel| launch(&kernel, x, product)).transpose()
+}
+
+/// The work of a launch.
+#[derive(Clone, Copy)]
+struct ChosenProduct<'a> {
+    tiles: Tiles<'a>,
+    shape: Shape,
+    bias: Option<&'a Tensor>,
+    experts: &'a Tensor,
+    shares: Option<&'a Tensor>,
+    work: Work,
+}
+
+/// How a product is launched.
+#[derive(Clone, Copy)]
+struct Shape {
+    program: Program,
+    blocks: (i32, i32),
+    warps: i32,
+}
+
+impl Shape {
+    /// The launch of a program; `None` if it does not fit.
+    fn new(program: Program, tiles: &Tiles<'_>, work: Work, (tokens, chosen): (i32, i32)) -> Option<Self> {
+        let (blocks, warps) = match program {
+            Program::RowExperts => {
+                let plan = RowPlan::new(tiles, work.is_gated()).filter(|_| tokens == 1)?;
+                let (rows, matrices, warps) = match work {
+                    Work::Sum => (chosen, 1, RowPlan::warps(plan.passes * chosen, MAX_SUM_WARPS)),
+                    Work::Product | Work::Gated(_) => (1, chosen, plan.warps_of_one()),
+                };
+                plan.fits(rows)
+                    .then_some(((plan.blocks(warps, matrices), matrices), warps))?
+            }
+            _ => {
+                let pairs = if work == Work::Sum { 1 } else { tokens * chosen };
+                ((tiles.count(work.is_gated()), pairs), warps(tiles, work, chosen)?)
+            }
+        };
+        Some(Self { program, blocks, warps })
     }
 }
 
-/// Warps of a block.
+/// Warps of a block for several tokens.
 fn warps(tiles: &Tiles<'_>, work: Work, chosen: i32) -> Option<i32> {
     let slots = tiles.slots();
     let (most, of_block) = match work {
@@ -165,46 +215,41 @@ fn warps(tiles: &Tiles<'_>, work: Work, chosen: i32) -> Option<i32> {
     tiles.warps(most, of_block, 1, LIST).map(|warps| warps * of_block)
 }
 
-fn launch(
-    kernel: &Kernel,
-    x: &Tensor,
-    tiles: Tiles<'_>,
-    bias: Option<&Tensor>,
-    experts: &Tensor,
-    shares: Option<&Tensor>,
-    work: Work,
-) -> Result<Option<Tensor>> {
-    let (tokens, chosen) = (experts.dim(0), experts.dim(1));
-    let Some(warps) = warps(&tiles, work, chosen) else {
-        return Ok(None);
-    };
+fn launch(kernel: &Kernel, x: &Tensor, product: ChosenProduct<'_>) -> Result<Tensor> {
+    let ChosenProduct {
+        tiles, shape, experts, ..
+    } = product;
     let inputs = [
         x,
         tiles.weight,
         tiles.scales,
         tiles.biases,
-        bias.unwrap_or(x),
+        product.bias.unwrap_or(x),
         experts,
-        shares.unwrap_or(x),
+        product.shares.unwrap_or(x),
     ];
-    let (pairs, all) = (tokens * chosen, tiles.outputs);
-    let shape = match work {
+    let (pairs, all) = (experts.dim(0) * experts.dim(1), tiles.outputs);
+    let result = match product.work {
         Work::Product => [pairs, all],
         Work::Gated(_) => [pairs, all / 2],
         Work::Sum => [1, all],
     };
-    let blocks = (tiles.count(work.is_gated()), if work == Work::Sum { 1 } else { pairs });
-    let [made] = kernel.launch(inputs, [(&shape, x.dtype())], blocks, warps * 32)?;
-    Ok(Some(made))
+    let [made] = kernel.launch(inputs, [(&result, x.dtype())], shape.blocks, shape.warps * 32)?;
+    Ok(made)
 }
 
-fn compare(kernel: &Kernel, like: Stack<'_>, dtype: Dtype, work: Work, shared: bool) -> Result<f32> {
+fn compare(kernel: &Kernel, stack: Stack<'_>, like: ChosenProduct<'_>, dtype: Dtype, shared: bool) -> Result<f32> {
+    let (program, work) = (like.shape.program, like.work);
+    let rows = Rows::Quantized(stack.matrices);
+    let count = 5;
+    let (counts, chosen) = match (program, work) {
+        (_, Work::Sum) => ([1; 3], 3),
+        (Program::RowExperts, _) => ([1; 3], 2),
+        // One token, few, and so many that more than eight choose an expert.
+        _ => ([1, 3, 23], 2),
+    };
     let mut apart: f32 = 0.0;
-    let rows = Rows::Quantized(like.matrices);
-    // One token, few, and so many that more than eight choose an expert.
-    let counts = if work == Work::Sum { [1; 3] } else { [1, 3, 23] };
     for (tokens, (inputs, outputs)) in counts.into_iter().zip(sizes(rows)) {
-        let (count, chosen) = (5, 2);
         let pairs = tokens * chosen;
         let x = noise(&[if shared { tokens } else { pairs }, inputs], dtype, 51)?;
         let NoiseMatrix::Quantized(matrices) = NoiseMatrix::like(rows, &[count, outputs, inputs], dtype, 52)? else {
@@ -218,12 +263,20 @@ fn compare(kernel: &Kernel, like: Stack<'_>, dtype: Dtype, work: Work, shared: b
         let chosen_ones: Vec<i32> = (0..pairs).map(|pair| (pair * pair / 3 + pair % 2) % count).collect();
         let experts = Tensor::from_i32(&chosen_ones, &[tokens, chosen]).astype(Dtype::Uint32)?;
         let shares = noise(&[tokens, chosen], dtype, 54)?;
-        let Some(tiles) = Tiles::new(Rows::Quantized(&matrices), inputs, dtype, work.is_gated()) else {
+        let tiles = Tiles::new(Rows::Quantized(&matrices), inputs, dtype, work.is_gated());
+        let shape = tiles.and_then(|tiles| Some((tiles, Shape::new(program, &tiles, work, (tokens, chosen))?)));
+        let Some((tiles, shape)) = shape else {
             return Ok(f32::INFINITY);
         };
-        let Some(made) = launch(kernel, &x, tiles, stack.bias, &experts, Some(&shares), work)? else {
-            return Ok(f32::INFINITY);
+        let product = ChosenProduct {
+            tiles,
+            shape,
+            bias: stack.bias,
+            experts: &experts,
+            shares: Some(&shares),
+            work,
         };
+        let made = launch(kernel, &x, product)?;
         let gated = match work {
             Work::Gated(curve) => Some(curve),
             Work::Product | Work::Sum => None,

@@ -25,6 +25,7 @@ mod record;
 mod recorder;
 mod residual;
 mod route;
+mod row;
 mod tiles;
 
 use std::sync::OnceLock;

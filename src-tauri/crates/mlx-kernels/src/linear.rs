@@ -8,6 +8,7 @@ use crate::compare::{difference, noise};
 use crate::gate::{compose, number};
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
+use crate::row;
 use crate::tiles::{sizes, NoiseMatrix, Tiles};
 
 /// `x` `[rows, inputs]` times the transpose of the matrix, `[rows, outputs]`; with `gated`, the curve of the first half
@@ -25,6 +26,11 @@ pub fn linear(
         return Ok(None);
     };
     let bias_fits = bias.is_none_or(|bias| bias.dtype() == x.dtype());
+    if rows == 1 && bias_fits {
+        if let Some(product) = row::linear(x, matrix, bias, gated)? {
+            return Ok(Some(product));
+        }
+    }
     let tiles = Tiles::new(matrix, inputs, x.dtype(), gated.is_some()).filter(|_| bias_fits);
     let Some(tiles) = tiles.filter(|tiles| warps(tiles, rows, gated.is_some()).is_some()) else {
         return Ok(None);
@@ -39,7 +45,21 @@ pub fn linear(
         is(bias.is_some()),
     ];
     let kernel = find(Key::new(program, x.dtype(), numbers), |kernel| {
-        compare(kernel, program, x.dtype(), matrix, bias.is_some(), gated)
+        // Fewer rows than a part has, and all of them.
+        let counts = match program {
+            Program::Rows32 => [17, 29, 32],
+            Program::Rows16 => [9, 13, 16],
+            _ => [1, 5, 8],
+        };
+        compare_with(
+            x.dtype(),
+            (matrix, bias.is_some(), gated),
+            counts,
+            |x, matrix, bias| match Tiles::new(matrix, x.dim(1), x.dtype(), gated.is_some()) {
+                Some(tiles) => launch(kernel, x, tiles, bias, gated.is_some()),
+                None => Ok(None),
+            },
+        )
     });
     match kernel {
         Some(kernel) => launch(&kernel, x, tiles, bias, gated.is_some()),
@@ -76,30 +96,22 @@ fn launch(kernel: &Kernel, x: &Tensor, tiles: Tiles<'_>, bias: Option<&Tensor>, 
     Ok(Some(made))
 }
 
-fn compare(
-    kernel: &Kernel,
-    program: Program,
+/// By how much a product differs: `launch` gets rows of each count, a matrix like this one, and a bias if there is one.
+pub fn compare_with(
     dtype: Dtype,
-    like: Rows<'_>,
-    biased: bool,
-    gated: Option<GateActivation>,
+    (like, biased, gated): (Rows<'_>, bool, Option<GateActivation>),
+    counts: [i32; 3],
+    launch: impl Fn(&Tensor, Rows<'_>, Option<&Tensor>) -> Result<Option<Tensor>>,
 ) -> Result<f32> {
     let mut apart: f32 = 0.0;
-    // Fewer rows than a part has, and all of them.
-    let counts = match program {
-        Program::Rows32 => [17, 29, 32],
-        Program::Rows16 => [9, 13, 16],
-        _ => [1, 5, 8],
-    };
-    for (rows, (inputs, outputs)) in counts.into_iter().zip(sizes(like)) {
+    // The last one has a warp take several parts of one row.
+    let sizes = counts.into_iter().zip(sizes(like)).chain([(counts[0], (5504, 72))]);
+    for (rows, (inputs, outputs)) in sizes {
         let x = noise(&[rows, inputs], dtype, 31)?;
         let matrix = NoiseMatrix::like(like, &[outputs, inputs], dtype, 32)?;
         let bias = noise(&[1, outputs], dtype, 33)?;
         let bias = Some(&bias).filter(|_| biased);
-        let Some(tiles) = Tiles::new(matrix.rows(), inputs, dtype, gated.is_some()) else {
-            return Ok(f32::INFINITY);
-        };
-        let Some(made) = launch(kernel, &x, tiles, bias, gated.is_some())? else {
+        let Some(made) = launch(&x, matrix.rows(), bias)? else {
             return Ok(f32::INFINITY);
         };
         let mut wanted = x.astype(Dtype::Float32)?.matmul(&matrix.transposed()?)?;

@@ -9,6 +9,7 @@ use crate::compare::{added, common_eps, difference, noise, NoiseRows};
 use crate::gate::{compose, number};
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
+use crate::row::RowPlan;
 use crate::tiles::{sizes, NoiseMatrix, Tiles, FEW_TILES, TILE};
 
 /// Blocks at most: each makes the row itself, so that many outputs are made by few, one after another.
@@ -31,7 +32,7 @@ pub fn norm_linear(row: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>
         return Ok(None);
     };
     let tiles = Tiles::new(matrix, inputs, dtype, kind == 1);
-    let Some(tiles) = tiles.filter(|tiles| warps(tiles, kind == 1).is_some()) else {
+    let Some(tiles) = tiles.filter(|tiles| shares(tiles, kind == 1).is_some()) else {
         return Ok(None);
     };
     let parts = [row.inner.is_some(), row.factor.is_some(), row.outer.is_some()];
@@ -46,8 +47,13 @@ pub fn norm_linear(row: ResidualInput<'_>, matrix: Rows<'_>, after: Epilogue<'_>
     }
 }
 
-/// Warps of a block; `None` if the row and the scales leave too little room for them.
-fn warps(tiles: &Tiles<'_>, gated: bool) -> Option<i32> {
+/// Blocks, and the warps of one; `None` if the row and the scales leave too little room for them.
+fn shares(tiles: &Tiles<'_>, gated: bool) -> Option<(i32, i32)> {
+    if tiles.group.is_some() {
+        let plan = RowPlan::new(tiles, gated)?;
+        let warps = plan.warps_of_one();
+        return Some((plan.blocks(warps, 1), warps));
+    }
     let halves = if gated { 2 } else { 1 };
     let most = match (gated, tiles.count(gated)) {
         (true, _) => 2,
@@ -56,7 +62,9 @@ fn warps(tiles: &Tiles<'_>, gated: bool) -> Option<i32> {
         (false, _) => 5,
     };
     let warps = tiles.warps(most, halves, 2, LEFT + 2 * tiles.inputs)?;
-    (warps * halves >= tiles.slots().min(3)).then_some(warps * halves)
+    let turns = (tiles.count(gated) + MAX_BLOCKS - 1) / MAX_BLOCKS;
+    let blocks = (tiles.count(gated) + turns - 1) / turns;
+    (warps * halves >= tiles.slots().min(3)).then_some((blocks, warps * halves))
 }
 
 fn launch(
@@ -66,7 +74,7 @@ fn launch(
     after: Epilogue<'_>,
 ) -> Result<Option<(Tensor, Tensor)>> {
     let gated = matches!(after, Epilogue::Gated(_));
-    let Some(warps) = warps(&tiles, gated) else {
+    let Some((blocks, warps)) = shares(&tiles, gated) else {
         return Ok(None);
     };
     let h = row.h;
@@ -88,9 +96,7 @@ fn launch(
     ];
     let outputs = tiles.outputs / if gated { 2 } else { 1 };
     let results = [(&[1, outputs][..], h.dtype()), (h.shape(), h.dtype())];
-    let count = tiles.count(gated);
-    let turns = (count + MAX_BLOCKS - 1) / MAX_BLOCKS;
-    let [y, sum] = kernel.launch(inputs, results, ((count + turns - 1) / turns, 1), warps * 32)?;
+    let [y, sum] = kernel.launch(inputs, results, (blocks, 1), warps * 32)?;
     Ok(Some((y, sum)))
 }
 
@@ -100,7 +106,7 @@ fn compare(kernel: &Kernel, like: ResidualInput<'_>, matrix: Rows<'_>, after: Ep
     let gated = matches!(after, Epilogue::Gated(_));
     let mut apart: f32 = 0.0;
     // The last one makes blocks take several turns.
-    let several = (256, 16 * MAX_BLOCKS * 2 + 40);
+    let several = (sizes(matrix)[0].0 / 5, 16 * MAX_BLOCKS * 5 + 1000);
     for (inputs, outputs) in sizes(matrix).into_iter().chain([several]) {
         let rows_of_noise = NoiseRows::new(1, inputs, dtype, 41)?;
         let (row, other) = (rows_of_noise.like(like), noise(&[1, outputs], dtype, 44)?);

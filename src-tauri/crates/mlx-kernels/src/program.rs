@@ -28,6 +28,8 @@ pub enum Program {
     Attend,
     /// Parts of an attention.
     Parts,
+    /// Projections of one row.
+    Row,
     /// Projections of up to 8 rows.
     Rows8,
     /// Projections of up to 16 rows.
@@ -38,6 +40,8 @@ pub enum Program {
     NormLinear,
     /// Products with the matrices of chosen experts.
     Experts,
+    /// The same of one token.
+    RowExperts,
     /// Products of up to 32 rows a matrix with those of a stack, or with one matrix.
     Grouped32,
     /// Products of up to 64 rows a matrix.
@@ -58,6 +62,7 @@ impl Program {
     /// Names of inputs and results, and the call in which all of it ends.
     pub fn call(self) -> (&'static [&'static str], &'static [&'static str], &'static CStr) {
         const ROWS: &[&str] = &["p", "x", "weight", "scales", "biases", "bias"];
+        const EXPERTS: &[&str] = &["p", "x", "weight", "scales", "biases", "bias", "experts", "shares"];
         const GROUPS: &[&str] = &["p", "x", "weight", "scales", "biases", "bias", "order", "tiles"];
         match self {
             Self::One => (
@@ -85,6 +90,11 @@ impl Program {
                 &["partial", "weights"],
                 c"ponder_split(p_shape, a, b, b_shape, b_strides, c, c_strides, partial, weights);",
             ),
+            Self::Row => (
+                ROWS,
+                &["y"],
+                c"ponder_row_entry(p_shape, x, x_shape, weight, weight_shape, scales, scales_shape, biases, bias, y);",
+            ),
             Self::Rows8 => (
                 ROWS,
                 &["y"],
@@ -106,9 +116,14 @@ impl Program {
                 c"ponder_reading(p_shape, h, x, x_shape, inner, factor, outer, weight, weight_shape, scales, scales_shape, biases, other, y, sum);",
             ),
             Self::Experts => (
-                &["p", "x", "weight", "scales", "biases", "bias", "experts", "shares"],
+                EXPERTS,
                 &["result"],
                 c"ponder_experts(p_shape, x, x_shape, x_strides, weight, scales, scales_shape, biases, bias, experts, experts_shape, experts_strides, shares, shares_strides, result);",
+            ),
+            Self::RowExperts => (
+                EXPERTS,
+                &["result"],
+                c"ponder_row_experts(p_shape, x, x_shape, x_strides, weight, scales, scales_shape, biases, bias, experts, experts_shape, experts_strides, shares, shares_strides, result);",
             ),
             Self::Grouped32 => (
                 GROUPS,
@@ -148,16 +163,19 @@ impl Program {
     fn functions(self) -> &'static [&'static str] {
         const LAYERS: &str = include_str!("cuda/layers.cuh");
         const TILES: &str = include_str!("cuda/tiles.cuh");
+        const ROW: &str = include_str!("cuda/row.cuh");
         const LINEAR: &str = include_str!("cuda/linear.cuh");
         match self {
             Self::One => &[LAYERS, include_str!("cuda/one.cuh")],
             Self::Two | Self::Three => &[LAYERS],
             Self::Attend | Self::Parts => &[include_str!("cuda/attend.cuh")],
+            Self::Row => &[TILES, ROW, include_str!("cuda/row_linear.cuh"), bounded!("640, 1")],
             Self::Rows8 => &[TILES, LINEAR, bounded!("384, 2")],
             Self::Rows16 => &[TILES, LINEAR, bounded!("320, 2")],
             Self::Rows32 => &[TILES, LINEAR, bounded!("256, 2")],
-            Self::NormLinear => &[TILES, include_str!("cuda/norm_linear.cuh"), bounded!("384, 2")],
+            Self::NormLinear => &[TILES, ROW, include_str!("cuda/norm_linear.cuh"), bounded!("640, 1")],
             Self::Experts => &[TILES, include_str!("cuda/experts.cuh"), bounded!("512, 1")],
+            Self::RowExperts => &[TILES, ROW, include_str!("cuda/row_experts.cuh"), bounded!("640, 1")],
             Self::Grouped32 | Self::Grouped64 | Self::Grouped128 => {
                 &[TILES, include_str!("cuda/grouped.cuh"), bounded!("256, 2")]
             }

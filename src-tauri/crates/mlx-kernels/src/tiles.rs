@@ -30,9 +30,12 @@ pub struct Tiles<'a> {
     pub inputs: i32,
     /// Rows.
     pub outputs: i32,
-    /// Bytes of a row, and of the scales and biases of a row.
-    bytes: i32,
+    /// Bytes of a row.
+    pub bytes: i32,
+    /// Bytes of the scales and biases of a row.
     scale_bytes: i32,
+    /// Numbers that have a scale in common, if they are quantized.
+    pub group: Option<i32>,
     /// Its kind in the kernels: of the numbers, and how many steps a group has, as a power of two.
     pub code: (i32, i32),
 }
@@ -86,6 +89,10 @@ impl<'a> Tiles<'a> {
             outputs,
             bytes: inputs / 8 * bits,
             scale_bytes: scale_bits / 8,
+            group: match matrix {
+                Rows::Plain(_) => None,
+                Rows::Quantized(matrix) => Some(matrix.format.group_size),
+            },
             code,
         })
     }
