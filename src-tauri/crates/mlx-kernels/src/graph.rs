@@ -68,6 +68,11 @@ fn card() -> Result<Rc<Card>> {
     Ok(card)
 }
 
+/// The context of the card, which is MLX's.
+pub fn context() -> Result<Arc<CudaContext>> {
+    Ok(card()?.context.clone())
+}
+
 /// Waits for the recorded steps of this thread.
 pub fn wait() {
     if let Some(card) = CARD.with_borrow(Clone::clone) {
@@ -81,7 +86,8 @@ pub fn clear() {
     CARD.take();
 }
 
-fn failed(error: DriverError) -> Error {
+/// An error of the driver.
+pub fn failed(error: DriverError) -> Error {
     Error::Failed(format!("CUDA failed: {error}"))
 }
 

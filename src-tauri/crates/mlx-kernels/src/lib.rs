@@ -22,6 +22,7 @@ mod norm_linear;
 mod nvrtc;
 mod program;
 mod record;
+mod reader;
 mod recorder;
 mod residual;
 mod route;
@@ -29,9 +30,11 @@ mod row;
 mod tiles;
 
 use std::sync::OnceLock;
+use std::path::Path;
 
 use mlx::fused::{
-    Epilogue, FusedKernels, GateActivation, HeadShape, NoKernels, PointwiseActivation, ResidualInput, Rows, Split,
+    Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, NoKernels, PointwiseActivation, ResidualInput,
+    Routed, Router, Rows, Split,
 };
 use mlx::ops::Mask;
 use mlx::recording::{CachedAttention, RecordedStep, StepRows};
@@ -163,6 +166,14 @@ impl FusedKernels for CudaKernels {
         rows: StepRows,
         describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
     ) -> Result<Option<Box<dyn RecordedStep>>> {
+    fn read_tensor(&self, path: &Path, place: &FileTensor, described: &Tensor) -> Result<Option<Tensor>> {
+        reader::read(path, place, described)
+    }
+
+    fn loaded(&self) {
+        reader::clear();
+    }
+
         static WANTED: OnceLock<bool> = OnceLock::new();
         match *WANTED.get_or_init(|| is_wanted("PONDER_GRAPHS")) {
             true => record::record(rows, describe),
@@ -199,3 +210,4 @@ impl FusedKernels for CudaKernels {
         kernel::clear();
     }
 }
+        reader::clear();

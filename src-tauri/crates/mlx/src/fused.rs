@@ -298,6 +298,14 @@ pub trait FusedKernels {
     fn wait_for_recorded(&self) {}
 
     /// Makes one operation of those that follow each other and lead to these tensors, before they are computed.
+    /// The tensor that a file has at a place, which MLX would read as `described`, read now. `None` if MLX shall read it.
+    fn read_tensor(&self, path: &Path, place: &FileTensor, described: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// Frees what reading tensors needed: a model is loaded.
+    fn loaded(&self) {}
+
     fn join(&self, tensors: &[&Tensor]) -> Result<()> {
         Ok(())
     }

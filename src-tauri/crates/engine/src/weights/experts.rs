@@ -249,7 +249,7 @@ mod tests {
         let mut progress = |_| Ok(());
         let named = tensors
             .into_iter()
-            .map(|(name, tensor)| (format!("mlp.{name}"), tensor))
+            .map(|(name, tensor)| (format!("mlp.{name}"), tensor.into()))
             .collect();
         let mut weights = Weights::of(named, &mut progress);
         let taken = weights.take_experts("mlp", SHAPE).unwrap();
@@ -351,7 +351,7 @@ mod tests {
             let mut progress = |_| Ok(());
             let named = tensors
                 .into_iter()
-                .map(|(name, tensor)| (name.to_owned(), tensor))
+                .map(|(name, tensor)| (name.to_owned(), tensor.into()))
                 .collect();
             let taken = Weights::of(named, &mut progress).take_experts("mlp", SHAPE);
             taken.err().unwrap().to_string()

@@ -1,6 +1,8 @@
-//! The tensors of a file, unread until they are computed.
+//! The tensors of a file, unread until they are computed or taken.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::rc::Rc;
 
 use checkpoint::{Header, TensorPlace};
 use mlx::fused::FileTensor;
@@ -10,17 +12,56 @@ use mlx::Dtype;
 use crate::error::Result;
 use crate::kernels::kernels;
 
+/// A tensor of a file.
+pub struct StoredTensor {
+    tensor: Tensor,
+    /// The file and the place in it, if the tensor may be read by itself.
+    place: Option<(Rc<Path>, FileTensor)>,
+}
+
+impl StoredTensor {
+    /// The tensor as MLX describes it.
+    pub fn described(&self) -> &Tensor {
+        &self.tensor
+    }
+
+    /// The tensor, read now if the device's kernels read it.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn read(self) -> Result<Tensor> {
+        let read = |(path, place): &(Rc<Path>, FileTensor)| kernels().read_tensor(path, place, &self.tensor);
+        let read = self.place.as_ref().map(read).transpose()?.flatten();
+        Ok(read.unwrap_or(self.tensor))
+    }
+}
+
+impl From<Tensor> for StoredTensor {
+    fn from(tensor: Tensor) -> Self {
+        Self { tensor, place: None }
+    }
+}
+
 /// The tensors of a file with this header by name.
-pub fn file_tensors(path: &Path, header: &Header) -> Result<Vec<(String, Tensor)>> {
+pub fn file_tensors(path: &Path, header: &Header) -> Result<Vec<(String, StoredTensor)>> {
     let places: Vec<TensorPlace<'_>> = header.places().collect();
-    let tensors: Option<Vec<FileTensor>> = places.iter().map(file_tensor).collect();
-    let Some(tensors) = tensors else {
-        return Ok(load_safetensors(path)?);
-    };
-    Ok(match kernels().file_tensors(path, &tensors)? {
-        Some(tensors) => places.iter().map(|place| place.name.to_owned()).zip(tensors).collect(),
-        None => load_safetensors(path)?,
-    })
+    let known: Option<Vec<FileTensor>> = places.iter().map(file_tensor).collect();
+    if let Some(tensors) = known
+        .map(|known| kernels().file_tensors(path, &known))
+        .transpose()?
+        .flatten()
+    {
+        let names = places.iter().map(|place| place.name.to_owned());
+        return Ok(names.zip(tensors.into_iter().map(StoredTensor::from)).collect());
+    }
+    let file: Rc<Path> = path.into();
+    let by_name: HashMap<&str, &TensorPlace<'_>> = places.iter().map(|place| (place.name, place)).collect();
+    let stored = load_safetensors(path)?.into_iter().map(|(name, tensor)| {
+        let place = by_name.get(name.as_str()).and_then(|place| file_tensor(place));
+        let place = place.map(|place| (file.clone(), place));
+        (name, StoredTensor { tensor, place })
+    });
+    Ok(stored.collect())
 }
 
 /// The tensor at a place; `None` if MLX has no such numbers, and reads them as others.

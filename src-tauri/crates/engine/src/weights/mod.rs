@@ -19,7 +19,7 @@ use crate::kernels::kernels;
 use crate::products::product_check::{self, Layout};
 
 pub use experts::ExpertShape;
-use file_tensors::file_tensors;
+use file_tensors::{file_tensors, StoredTensor};
 
 /// Gets resident and total bytes between two pieces of a load; an error from it ends the load.
 pub type LoadProgress<'a> = dyn FnMut(LoadStep) -> Result<()> + 'a;
@@ -108,9 +108,9 @@ struct StoredMatrix {
 /// The weights of a model that no part has taken yet.
 pub struct Weights<'a> {
     /// Those of the part that is being loaded.
-    tensors: HashMap<String, Tensor>,
+    tensors: HashMap<String, StoredTensor>,
     /// Those of the vision encoder, until that is loaded; empty if it will not be.
-    tower: HashMap<String, Tensor>,
+    tower: HashMap<String, StoredTensor>,
     total: u64,
     taken: u64,
     resident: u64,
@@ -157,7 +157,7 @@ impl<'a> Weights<'a> {
         self.tensors = std::mem::take(&mut self.tower);
     }
 
-    fn of(tensors: HashMap<String, Tensor>, progress: &'a mut LoadProgress<'a>) -> Self {
+    fn of(tensors: HashMap<String, StoredTensor>, progress: &'a mut LoadProgress<'a>) -> Self {
         Self {
             tensors,
             tower: HashMap::new(),
@@ -176,12 +176,16 @@ impl<'a> Weights<'a> {
 
     /// True if there is a tensor that is not taken whose name and shape fit.
     pub fn any(&self, fits: impl Fn(&str, &[i32]) -> bool) -> bool {
-        self.tensors.iter().any(|(name, tensor)| fits(name, tensor.shape()))
+        let mut shapes = self
+            .tensors
+            .iter()
+            .map(|(name, stored)| (name, stored.described().shape()));
+        shapes.any(|(name, shape)| fits(name, shape))
     }
 
     /// The shape of a tensor that is not taken.
     pub fn shape(&self, name: &str) -> Option<&[i32]> {
-        self.tensors.get(name).map(Tensor::shape)
+        self.tensors.get(name).map(|stored| stored.described().shape())
     }
 
     /// Refuses weights without this tensor.
@@ -194,7 +198,7 @@ impl<'a> Weights<'a> {
 
     /// The type that [`Weights::take`] would give a tensor; 32 bit floats if there is none of that name.
     pub fn dtype(&self, name: &str) -> Dtype {
-        match self.tensors.get(name).map(Tensor::dtype) {
+        match self.tensors.get(name).map(|stored| stored.described().dtype()) {
             Some(dtype) if device() != Device::Cpu || !dtype.is_float() => dtype,
             _ => Dtype::Float32,
         }
@@ -333,18 +337,19 @@ impl<'a> Weights<'a> {
             tracing::debug!(count = self.tensors.len(), "tensors that this model does not use");
         }
         drop(self.tensors);
+        kernels().loaded();
         let total = self.total;
         (self.progress)(LoadStep::Weights { done: total, total })?;
         Ok(device::synchronize()?)
     }
 
     fn take_raw(&mut self, name: &str) -> Result<Tensor> {
-        let tensor = self
+        let stored = self
             .tensors
             .remove(name)
             .ok_or_else(|| Error::MissingTensor(name.to_owned()))?;
-        self.taken += tensor.nbytes() as u64;
-        Ok(tensor)
+        self.taken += stored.described().nbytes() as u64;
+        stored.read()
     }
 }
 
