@@ -19,18 +19,19 @@ mod heads;
 mod kernel;
 mod linear;
 mod norm_linear;
+mod norm_route;
 mod nvrtc;
 mod program;
-mod record;
 mod reader;
+mod record;
 mod recorder;
 mod residual;
 mod route;
 mod row;
 mod tiles;
 
-use std::sync::OnceLock;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use mlx::fused::{
     Epilogue, FileTensor, FusedKernels, GateActivation, HeadShape, NoKernels, PointwiseActivation, ResidualInput,
@@ -122,6 +123,10 @@ impl FusedKernels for CudaKernels {
         route::route(scores, chosen)
     }
 
+    fn norm_route(&self, row: ResidualInput<'_>, router: Router<'_>) -> Result<Option<Routed>> {
+        norm_route::norm_route(row, router)
+    }
+
     fn norm_linear(
         &self,
         row: ResidualInput<'_>,
@@ -161,11 +166,6 @@ impl FusedKernels for CudaKernels {
         ends::embedding(table, ids)
     }
 
-    fn record(
-        &self,
-        rows: StepRows,
-        describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
-    ) -> Result<Option<Box<dyn RecordedStep>>> {
     fn read_tensor(&self, path: &Path, place: &FileTensor, described: &Tensor) -> Result<Option<Tensor>> {
         reader::read(path, place, described)
     }
@@ -174,6 +174,11 @@ impl FusedKernels for CudaKernels {
         reader::clear();
     }
 
+    fn record(
+        &self,
+        rows: StepRows,
+        describe: &mut dyn FnMut(&Tensor) -> Result<Tensor>,
+    ) -> Result<Option<Box<dyn RecordedStep>>> {
         static WANTED: OnceLock<bool> = OnceLock::new();
         match *WANTED.get_or_init(|| is_wanted("PONDER_GRAPHS")) {
             true => record::record(rows, describe),
@@ -205,9 +210,10 @@ impl FusedKernels for CudaKernels {
     }
 
     fn clear(&self) {
+        reader::clear();
         graph::clear();
         addresses::clear();
+        norm_route::clear();
         kernel::clear();
     }
 }
-        reader::clear();

@@ -50,6 +50,8 @@ pub enum Program {
     Grouped128,
     /// The choice of experts.
     Route,
+    /// A sum, its norm, and the choice of experts by that.
+    NormRoute,
     /// The order of tokens by their experts.
     Sort,
     /// The address of an array.
@@ -145,6 +147,11 @@ impl Program {
                 &["places", "shares"],
                 c"ponder_route(p_shape, scores, scores_shape, scores_strides, places, shares);",
             ),
+            Self::NormRoute => (
+                &["p", "h", "x", "inner", "factor", "outer", "weight", "bias", "counters"],
+                &["sum", "normed", "scores", "places", "shares"],
+                c"ponder_norm_route(p_shape, h, x, inner, factor, outer, weight, weight_shape, bias, counters, sum, normed, scores, places, shares);",
+            ),
             Self::Sort => (
                 &["p", "experts"],
                 &["order", "tiles"],
@@ -164,6 +171,7 @@ impl Program {
         const LAYERS: &str = include_str!("cuda/layers.cuh");
         const TILES: &str = include_str!("cuda/tiles.cuh");
         const ROW: &str = include_str!("cuda/row.cuh");
+        const ROUTE: &str = include_str!("cuda/route.cuh");
         const LINEAR: &str = include_str!("cuda/linear.cuh");
         match self {
             Self::One => &[LAYERS, include_str!("cuda/one.cuh")],
@@ -179,7 +187,8 @@ impl Program {
             Self::Grouped32 | Self::Grouped64 | Self::Grouped128 => {
                 &[TILES, include_str!("cuda/grouped.cuh"), bounded!("256, 2")]
             }
-            Self::Route => &[include_str!("cuda/route.cuh")],
+            Self::Route => &[ROUTE],
+            Self::NormRoute => &[LAYERS, ROUTE, include_str!("cuda/norm_route.cuh")],
             Self::Sort => &[include_str!("cuda/sort.cuh")],
             Self::Address => &[include_str!("cuda/address.cuh")],
             Self::Ends => &[include_str!("cuda/ends.cuh")],

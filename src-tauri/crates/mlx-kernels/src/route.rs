@@ -8,9 +8,9 @@ use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
 
 /// Experts to choose from at most: a lane keeps 16.
-const MAX_COUNT: i32 = 512;
+pub const MAX_COUNT: i32 = 512;
 /// Experts of a token at most: a lane writes one.
-const MAX_CHOSEN: i32 = 32;
+pub const MAX_CHOSEN: i32 = 32;
 
 /// The places of the `chosen` greatest of each row of `scores` `[rows, count]` and their softmax, both `[rows, chosen]`.
 /// `None` if no kernel can be used.

@@ -68,6 +68,29 @@ pub struct ResidualInput<'a> {
     pub outer: Option<Norm<'a>>,
 }
 
+/// A router of experts, whose scores of a row are its products with the weights, and a bias, if there is one.
+#[derive(Clone, Copy)]
+pub struct Router<'a> {
+    /// `[experts, width]`.
+    pub weight: &'a Tensor,
+    /// `[experts]`.
+    pub bias: Option<&'a Tensor>,
+    /// Experts of a token.
+    pub chosen: i32,
+}
+
+/// Rows of the stream with the experts that they go to.
+pub struct Routed {
+    /// The stream, `[rows, width]`.
+    pub sum: Tensor,
+    /// The stream, normed.
+    pub normed: Tensor,
+    /// The experts of each row, `[rows, chosen]`, as unsigned 32 bit integers.
+    pub experts: Tensor,
+    /// The softmax of their scores.
+    pub shares: Tensor,
+}
+
 /// The treatment of the outputs of a projection.
 #[derive(Clone, Copy)]
 pub enum Epilogue<'a> {
@@ -204,6 +227,12 @@ pub trait FusedKernels {
         Ok(None)
     }
 
+    /// `(h + inner(x)) · factor` of rows `[length, width]`, that normed by `outer`, and the experts that a router chooses by
+    /// the normed rows.
+    fn norm_route(&self, row: ResidualInput<'_>, router: Router<'_>) -> Result<Option<Routed>> {
+        Ok(None)
+    }
+
     /// The normed row times the transpose of the matrix, `[1, outputs]`, and the row before its norm.
     fn norm_linear(
         &self,
@@ -269,6 +298,14 @@ pub trait FusedKernels {
         Ok(None)
     }
 
+    /// The tensor that a file has at a place, which MLX would read as `described`, read now. `None` if MLX shall read it.
+    fn read_tensor(&self, path: &Path, place: &FileTensor, described: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// Frees what reading tensors needed: a model is loaded.
+    fn loaded(&self) {}
+
     /// Keys or values in the type in which caches keep them; `None` if that is the type they have.
     fn to_kv_dtype(&self, x: &Tensor) -> Result<Option<Tensor>> {
         Ok(None)
@@ -298,14 +335,6 @@ pub trait FusedKernels {
     fn wait_for_recorded(&self) {}
 
     /// Makes one operation of those that follow each other and lead to these tensors, before they are computed.
-    /// The tensor that a file has at a place, which MLX would read as `described`, read now. `None` if MLX shall read it.
-    fn read_tensor(&self, path: &Path, place: &FileTensor, described: &Tensor) -> Result<Option<Tensor>> {
-        Ok(None)
-    }
-
-    /// Frees what reading tensors needed: a model is loaded.
-    fn loaded(&self) {}
-
     fn join(&self, tensors: &[&Tensor]) -> Result<()> {
         Ok(())
     }

@@ -222,6 +222,15 @@ impl Linear {
         }
     }
 
+    /// The rows `[outputs, inputs]` of plain numbers, and the bias `[outputs]`, if there is one.
+    pub fn plain_rows(&self) -> Result<Option<(Tensor, Option<Tensor>)>> {
+        let Product::Plain(weight) = &self.weight else {
+            return Ok(None);
+        };
+        let bias = self.bias.as_ref().map(|bias| bias.reshape(&[bias.dim(1)]));
+        Ok(Some((weight.swapaxes(0, 1)?, bias.transpose()?)))
+    }
+
     /// The matrix, if it is as it is stored and all there is to the projection.
     fn rows(&self) -> Option<Rows<'_>> {
         self.weight.rows().filter(|_| self.bias.is_none())

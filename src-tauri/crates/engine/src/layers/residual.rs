@@ -54,11 +54,11 @@ impl<'a> ResidualStream<'a> {
 
     /// Lets one kernel sum, norm and read the stream at once; `launch` returns what it computed and the sum. `None` if
     /// nothing waits to be added, a norm is of a kind that no kernel applies, or the kernel declines.
-    pub fn fuse(
+    pub fn fuse<T>(
         &mut self,
         norm: Option<&RmsNorm>,
-        launch: impl FnOnce(ResidualInput<'_>) -> Result<Option<(Tensor, Tensor)>>,
-    ) -> Result<Option<Tensor>> {
+        launch: impl FnOnce(ResidualInput<'_>) -> Result<Option<(T, Tensor)>>,
+    ) -> Result<Option<T>> {
         let Some(pending) = &self.pending else { return Ok(None) };
         let row = residual_input(&self.h, &pending.x, pending.norm, pending.factor, norm);
         let Some(row) = row else { return Ok(None) };

@@ -98,6 +98,7 @@ impl LoadedModel {
             .map(|(mut head, apart)| head.load_apart(&apart, dir).map(|()| head))
             .transpose()?;
         let wrong_products = product_check::drain_failed_kinds();
+        let read = start.elapsed();
         let recorded_steps = RecordedSteps::default();
         if device() != Device::Cpu && head.is_none() {
             let resident = memory::figures()?.active.saturating_sub(before);
@@ -109,12 +110,14 @@ impl LoadedModel {
                 },
             };
             let warmed_up = warm_up(&model, || progress(step));
+            let warm = start.elapsed();
             match warmed_up.and_then(|()| recorded_steps.prepare(&model, || progress(step))) {
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
                 // The first answer will wait for what is left, or say what is wrong.
                 Err(error) => tracing::warn!(%error, "the model was not warmed up"),
                 Ok(()) => {}
             }
+            tracing::debug!(?read, ?warm, ready = ?start.elapsed(), "a model was loaded, its kernels run, its steps recorded");
             memory::clear_cache()?;
             // Reading the files and the tokenizer leaves holes in the heap.
             memory::trim_heap();

@@ -5,17 +5,19 @@ __device__ __forceinline__ PonderEight ponder_eight(const T* from, bool is_there
   return eight;
 }
 
-// One block a row, eight numbers a thread: sum = (h + norm(x)·inner)·factor; normed = norm(sum)·outer. Rounds where the
-// separate operations would. Null pointers leave their part out. All is read at once, because that is what takes time.
+// A block has a row, eight numbers a thread: sum = (h + norm(x)·inner)·factor; normed = norm(sum)·outer, which a block may
+// keep in shared memory as well. Rounds where the separate operations would. Null pointers leave their part out. All is
+// read at once, because that is what takes time.
 __device__ __forceinline__ void ponder_residual(
-    const T* h, const T* x, const T* inner, const T* factor, const T* outer, T* sum, T* normed, int width, float eps) {
+    const T* h, const T* x, const T* inner, const T* factor, const T* outer, T* sum, T* normed, int width, float eps, long row,
+    T* kept = nullptr) {
   __shared__ float places[2][32];
   const int i = threadIdx.x * 8;
   const bool is_there = i < width;
-  const long start = (long)blockIdx.x * width + i;
+  const long start = row * width + i;
   const PonderEight stream = ponder_eight(h + start, is_there), part = ponder_eight(x + start, is_there);
   const PonderEight of_inner = ponder_eight(inner + i, is_there && inner != nullptr);
-  const PonderEight of_outer = ponder_eight(outer + i, is_there && normed != nullptr);
+  const PonderEight of_outer = ponder_eight(outer + i, is_there && outer != nullptr);
   const float times = factor != nullptr ? ponder_float(factor[0]) : 1.0f;
   float added[8];
 #pragma unroll
@@ -36,12 +38,13 @@ __device__ __forceinline__ void ponder_residual(
     squares += value[k] * value[k];
     made.e[k] = static_cast<T>(value[k]);
   }
-  if (is_there) *reinterpret_cast<PonderEight*>(sum + start) = made;
-  if (normed == nullptr) return;
+  if (is_there && sum != nullptr) *reinterpret_cast<PonderEight*>(sum + start) = made;
+  if (outer == nullptr) return;
   const float scale = rsqrtf(ponder_block_sum(squares, places[1]) / width + eps);
 #pragma unroll
   for (int k = 0; k < 8; ++k) made.e[k] = static_cast<T>(value[k] * scale * ponder_float(of_outer.e[k]));
-  if (is_there) *reinterpret_cast<PonderEight*>(normed + start) = made;
+  if (is_there && normed != nullptr) *reinterpret_cast<PonderEight*>(normed + start) = made;
+  if (is_there && kept != nullptr) *reinterpret_cast<PonderEight*>(kept + i) = made;
 }
 
 // One block a row: x / sqrt(mean(x²) + eps) times the factors of its head, of which there may be one.
@@ -97,7 +100,7 @@ __device__ __forceinline__ void ponder_two(
   const auto number = [&](int place) { return ponder_number(p_shape, place); };
   ponder_residual(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), number(2) ? reinterpret_cast<const T*>(c) : nullptr,
       number(3) ? reinterpret_cast<const T*>(d) : nullptr, reinterpret_cast<const T*>(e), reinterpret_cast<T*>(sum),
-      reinterpret_cast<T*>(normed), number(0), __int_as_float(number(1)));
+      reinterpret_cast<T*>(normed), number(0), __int_as_float(number(1)), blockIdx.x);
 }
 
 template <class Shapes>

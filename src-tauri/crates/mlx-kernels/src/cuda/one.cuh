@@ -22,7 +22,8 @@ __device__ __forceinline__ void ponder_one(
       break;
     }
     case 2:
-      ponder_residual(a_, b_, number(3) ? c_ : nullptr, number(4) ? d_ : nullptr, nullptr, out_, nullptr, number(1), __int_as_float(number(2)));
+      ponder_residual(a_, b_, number(3) ? c_ : nullptr, number(4) ? d_ : nullptr, nullptr, out_, nullptr, number(1),
+          __int_as_float(number(2)), blockIdx.x);
       break;
     case 3:
       ponder_heads(a_, b_, reinterpret_cast<const float*>(c), reinterpret_cast<const int*>(d), out_, out_, out_, number(1), 1, number(2),

@@ -1,20 +1,15 @@
-// The places of the greatest of a token's scores, the greatest first, and their softmax. One warp has a token.
-template <class Shapes, class Steps>
-__device__ __forceinline__ void ponder_route(
-    const Shapes& p_shape, const void* scores, const Shapes& scores_shape, const Steps& scores_strides, void* places, void* shares) {
-  constexpr int MOST = 16;
-  const int lane = threadIdx.x, count = scores_shape[1], chosen = ponder_number(p_shape, 0);
-  const T* row = reinterpret_cast<const T*>(scores) + (long)blockIdx.x * scores_strides[0];
-  float value[MOST];
-#pragma unroll
-  for (int i = 0; i < MOST; ++i) value[i] = lane + 32 * i < count ? ponder_float(row[lane + 32 * i]) : NOTHING;
+// The places of the greatest of a token's scores, the greatest first, and their softmax. A warp has a token; a lane has each
+// 32nd score.
+constexpr int SCORES = 16;
+__device__ __forceinline__ void ponder_best(float (&value)[SCORES], int count, int chosen, unsigned* places, T* shares) {
+  const int lane = threadIdx.x & 31;
   float greatest = 0, own = 0, all = 0;
   int place = 0;
   for (int turn = 0; turn < chosen; ++turn) {
     float best = NOTHING;
     int at = lane;
 #pragma unroll
-    for (int i = 0; i < MOST; ++i) {
+    for (int i = 0; i < SCORES; ++i) {
       if (value[i] > best) {
         best = value[i];
         at = lane + 32 * i;
@@ -30,7 +25,7 @@ __device__ __forceinline__ void ponder_route(
       }
     }
 #pragma unroll
-    for (int i = 0; i < MOST; ++i) {
+    for (int i = 0; i < SCORES; ++i) {
       if (lane + 32 * i == at) value[i] = NOTHING;
     }
     if (turn == 0) greatest = best;
@@ -43,6 +38,18 @@ __device__ __forceinline__ void ponder_route(
     }
   }
   if (lane >= chosen) return;
-  reinterpret_cast<unsigned*>(places)[(long)blockIdx.x * chosen + lane] = place;
-  reinterpret_cast<T*>(shares)[(long)blockIdx.x * chosen + lane] = static_cast<T>(own / all);
+  places[lane] = place;
+  shares[lane] = static_cast<T>(own / all);
+}
+
+template <class Shapes, class Steps>
+__device__ __forceinline__ void ponder_route(
+    const Shapes& p_shape, const void* scores, const Shapes& scores_shape, const Steps& scores_strides, void* places, void* shares) {
+  const int lane = threadIdx.x, count = scores_shape[1], chosen = ponder_number(p_shape, 0);
+  const T* const row = reinterpret_cast<const T*>(scores) + (long)blockIdx.x * scores_strides[0];
+  float value[SCORES];
+#pragma unroll
+  for (int i = 0; i < SCORES; ++i) value[i] = lane + 32 * i < count ? ponder_float(row[lane + 32 * i]) : NOTHING;
+  const long first = (long)blockIdx.x * chosen;
+  ponder_best(value, count, chosen, reinterpret_cast<unsigned*>(places) + first, reinterpret_cast<T*>(shares) + first);
 }

@@ -34,7 +34,7 @@ impl FeedForward {
     pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         match self {
             Self::Dense(mlp) => mlp.forward_normed(stream, norm),
-            Self::SparseMoe(moe) => moe.forward(&stream.normed(norm)?),
+            Self::SparseMoe(moe) => moe.forward(stream, norm),
         }
     }
 }

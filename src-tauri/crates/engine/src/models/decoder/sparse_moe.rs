@@ -2,13 +2,14 @@
 
 use checkpoint::config::decoder::DenseConfig;
 use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
+use mlx::fused::{self, Routed};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error;
 use crate::kernels::kernels;
-use crate::layers::{top_k_indices, Activation, Experts, Linear};
+use crate::layers::{top_k_indices, Activation, Experts, Linear, ResidualStream, RmsNorm};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mlp::Mlp;
 use crate::weights::ExpertShape;
@@ -59,8 +60,17 @@ impl SparseMoe {
         })
     }
 
-    /// `[length, hidden]` to the same.
-    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    /// What it makes of the normed stream, `[length, hidden]`.
+    pub fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
+        if let Some(routed) = self.routed(stream, norm)? {
+            let shares = self.router.scaled(routed.shares)?;
+            let fed = self.experts.forward(&routed.normed, &routed.experts, &shares)?;
+            return match &self.shared_experts {
+                Some(shared) => fed.add(&shared.forward(&routed.normed)?),
+                None => Ok(fed),
+            };
+        }
+        let x = &stream.normed(norm)?;
         let numbers = self.gates.forward(x)?;
         let gated = numbers.dim(1) > self.count;
         let routed = if gated {
@@ -79,6 +89,32 @@ impl SparseMoe {
         }
         let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
         fed.add(&shared.mul(&weight)?)
+    }
+
+    /// The stream's norm and its experts in one launch; `None` if no kernel does that.
+    fn routed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Option<Routed>> {
+        if !self.router.chooses_alone() {
+            return Ok(None);
+        }
+        let Some((weight, bias)) = self
+            .gates
+            .plain_rows()?
+            .filter(|(weight, _)| weight.dim(0) == self.count)
+        else {
+            return Ok(None);
+        };
+        let router = fused::Router {
+            weight: &weight,
+            bias: bias.as_ref(),
+            chosen: self.router.chosen,
+        };
+        stream.fuse(norm, |row| {
+            let routed = kernels().norm_route(row, router)?;
+            Ok(routed.map(|routed| {
+                let sum = routed.sum.clone();
+                (routed, sum)
+            }))
+        })
     }
 }
 
@@ -120,22 +156,27 @@ impl Router {
         Ok(router)
     }
 
+    /// True if shares of the chosen among themselves are the softmax of their logits alone.
+    fn chooses_alone(&self) -> bool {
+        let config = &self.config;
+        config.scoring == Scoring::Softmax && config.normalised && config.groups.is_none() && self.correction.is_none()
+    }
+
+    fn scaled(&self, shares: Tensor) -> Result<Tensor> {
+        match &self.factor {
+            Some(factor) => shares.mul(factor),
+            None => Ok(shares),
+        }
+    }
+
     /// For the `logits` `[length, experts]` of the gate the chosen experts and how much each counts, `[length,
     /// chosen]`.
     fn choose(&self, logits: &Tensor) -> Result<(Tensor, Tensor)> {
         let config = &self.config;
-        // Shares of the chosen among themselves are the softmax of their logits alone.
-        let alone = config.scoring == Scoring::Softmax
-            && config.normalised
-            && config.groups.is_none()
-            && self.correction.is_none();
+        let alone = self.chooses_alone();
         if alone {
             if let Some((indices, shares)) = kernels().route(logits, self.chosen)? {
-                let shares = match &self.factor {
-                    Some(factor) => shares.mul(factor)?,
-                    None => shares,
-                };
-                return Ok((indices, shares));
+                return Ok((indices, self.scaled(shares)?));
             }
         }
         let scores = match config.scoring {
@@ -162,9 +203,7 @@ impl Router {
         } else if config.normalised {
             shares = shares.div(&shares.sum(1, true)?)?;
         }
-        if let Some(factor) = &self.factor {
-            shares = shares.mul(factor)?;
-        }
+        shares = self.scaled(shares)?;
         let same = shares.dtype() == logits.dtype();
         Ok((indices, if same { shares } else { shares.astype(logits.dtype())? }))
     }
