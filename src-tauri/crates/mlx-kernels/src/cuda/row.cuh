@@ -128,7 +128,8 @@ struct PonderPass {
     const char* const numbers = x.numbers(pass) + part * 16;
 #pragma unroll
     for (int turn = 0; turn < TURNS; ++turn) {
-      float made[4] = {};
+      // Two sums, because each product waits for the one before it that adds to the same.
+      float made[2][4] = {};
 #pragma unroll
       for (int i = 0; i < BLOCKS; ++i) {
         const int block = turn * BLOCKS + i;
@@ -142,8 +143,8 @@ struct PonderPass {
           unsigned a[4], b[4];
           unpack(both[word][0], a);
           unpack(both[word][1], b);
-          Pairs::multiply(made, a[0], b[0], a[1], b[1], other.x, other.y);
-          Pairs::multiply(made, a[2], b[2], a[3], b[3], other.z, other.w);
+          Pairs::multiply(made[0], a[0], b[0], a[1], b[1], other.x, other.y);
+          Pairs::multiply(made[1], a[2], b[2], a[3], b[3], other.z, other.w);
         }
       }
       const float* const of_groups = x.sums(pass) + turn * GROUPS + part * 2;
@@ -153,7 +154,7 @@ struct PonderPass {
         for (int half = 0; half < 2; ++half) {
           // Other columns have no group.
           if (GROUPS < 8 && part * 2 + i >= GROUPS) continue;
-          const float sum = made[half * 2 + i];
+          const float sum = made[0][half * 2 + i] + made[1][half * 2 + i];
           if constexpr (AFFINE) {
             constexpr float ABOVE = (CODE == 8 ? 17 : 1) * Pairs::ABOVE;
             T scale, bias;
