@@ -93,9 +93,33 @@ impl FeedForwardCost for ExpertsCost {
 }
 
 impl ExpertsCost {
+    /// True if our own kernels multiply rows with the experts as they are stored.
+    fn is_by_kernel(&self, pass: &Prefill<'_>) -> bool {
+        let packed = pass.packing.is_some_and(|packing| matches!(packing.bits, 4 | 8));
+        pass.workload.backend == Backend::Cuda && packed && pass.element == 2 && self.activation.kernel
+    }
+
+    /// The products of every token with its experts, and their sum.
+    fn experts_by_kernel(&self, pass: &mut Prefill<'_>) {
+        let (rows, hidden, width) = (pass.rows * self.top_k, pass.hidden, self.width);
+        pass.make(self.count);
+        pass.in_place(3);
+        let bits = pass.packing.map_or(0, |packing| packing.bits);
+        for (inputs, products, outputs) in [(hidden, 2 * width, width), (width, hidden, hidden)] {
+            let read = self.count * inputs * products * bits / 32;
+            pass.in_place(1);
+            pass.take(rows * outputs * pass.element, rows * inputs + read);
+        }
+        pass.make(hidden);
+        pass.runs_ahead(rows * (width + hidden) * pass.element);
+    }
+
     /// The rows of every token are brought into the order of its experts, and back, but on a CPU.
     fn experts(&self, pass: &mut Prefill<'_>) {
         let (hidden, width) = (pass.hidden, self.width);
+        if self.is_by_kernel(pass) {
+            return self.experts_by_kernel(pass);
+        }
         let sorts = pass.workload.backend != Backend::Cpu;
         // The router: its scores, their order, the shares.
         for _ in 0..3 {

@@ -27,7 +27,7 @@ pub(crate) use layer::{FeedForwardCost, LayerCost, MixerCost};
 pub(crate) use model::{LayerInputs, ModelCost};
 pub(crate) use part::Part;
 pub(crate) use prefill::Prefill;
-pub use prefill::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
+pub use prefill::{dequantises_rows, MAX_BYTES_AHEAD};
 pub(crate) use storage::{Packing, Storage};
 pub(crate) use vision::VisionCost;
 pub use vision::MAX_VISION_SCORES;

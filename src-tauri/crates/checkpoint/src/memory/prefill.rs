@@ -24,8 +24,9 @@ const JOINED: std::ops::RangeInclusive<usize> = 4..=48;
 /// Results of joined kernels that live at once: a layer's stream, what was made of it, and what that becomes.
 const NEAR: usize = 6;
 
-/// The most bytes of dequantized matrices alive at once: beyond them the thread waits for the device.
-pub const MAX_DEQUANTIZED_AHEAD: u64 = 1 << 30;
+/// The most bytes of dequantized matrices and of what experts give alive at once: beyond them the thread waits for the
+/// device.
+pub const MAX_BYTES_AHEAD: u64 = 1 << 30;
 
 /// True if CUDA multiplies this number of rows with a dequantized matrix instead of a quantized one.
 pub fn dequantises_rows(rows: u64) -> bool {
@@ -111,8 +112,8 @@ pub(crate) struct Prefill<'a> {
     early: Vec<Step>,
     /// Bytes that live from the first layer to the last.
     held: u64,
-    /// Bytes of matrices that were dequantized since the thread waited.
-    dequantized: u64,
+    /// Bytes of large results since the thread waited.
+    ahead: u64,
 }
 
 impl<'a> Prefill<'a> {
@@ -129,7 +130,7 @@ impl<'a> Prefill<'a> {
             steps: Vec::new(),
             early: Vec::new(),
             held: 0,
-            dequantized: 0,
+            ahead: 0,
         }
     }
 
@@ -242,9 +243,14 @@ impl<'a> Prefill<'a> {
             self.rows * outputs * self.element,
             self.rows * inputs + inputs * outputs,
         );
-        self.dequantized += bytes;
-        if self.dequantized >= MAX_DEQUANTIZED_AHEAD {
-            self.dequantized = 0;
+        self.runs_ahead(bytes);
+    }
+
+    /// The thread waits for the device once it is this many bytes ahead.
+    pub(crate) fn runs_ahead(&mut self, bytes: u64) {
+        self.ahead += bytes;
+        if self.ahead >= MAX_BYTES_AHEAD {
+            self.ahead = 0;
             self.wait();
         }
     }

@@ -14,13 +14,16 @@ use crate::error;
 use crate::kernels::kernels;
 use crate::layers::product::{Form, Product};
 use crate::layers::Activation;
-use crate::products::packed_product::gathered_product;
+use crate::products::packed_product::{gathered_product, run_ahead};
 use crate::products::product_check::Layout;
 use crate::weights::{ExpertShape, Weights};
 
 /// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of
 /// each expert once.
 const MIN_SORTED_PAIRS: i32 = 64;
+
+/// From this many on, the memory of what they give is counted.
+const MIN_COUNTED_PAIRS: usize = 1024;
 
 /// The experts of one layer.
 #[derive(Parameters)]
@@ -95,6 +98,10 @@ impl Experts {
                 let down = self.down_proj.stack();
                 let summed = down.map(|down| kernels().gathered_sum(&gated, down, indices, weights));
                 if let Some(summed) = summed.transpose()?.flatten() {
+                    // Of a step's few rows nothing is worth a wait.
+                    if device() == Device::Cuda && length as usize * chosen as usize >= MIN_COUNTED_PAIRS {
+                        run_ahead(&summed, (gated.nbytes() + chosen as usize * summed.nbytes()) as u64)?;
+                    }
                     return Ok(summed);
                 }
                 self.down_proj.forward(&gated, indices, false)?

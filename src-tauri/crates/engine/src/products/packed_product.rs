@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use checkpoint::memory::{dequantises_rows, MAX_DEQUANTIZED_AHEAD};
+use checkpoint::memory::{dequantises_rows, MAX_BYTES_AHEAD};
 use mlx::device::{device, Device};
 use mlx::fused::Rows;
 use mlx::quantized::QuantizedTensor;
@@ -41,9 +41,9 @@ pub fn gathered_product(x: &Tensor, stack: Rows<'_>, indices: &Tensor, sorted: b
     }
 }
 
-/// Matrices that were dequantized ahead of the device.
+/// Large results ahead of the device.
 #[derive(Default)]
-struct DequantizedAhead {
+struct Ahead {
     /// Their bytes since `last`.
     bytes: u64,
     /// A product that the device was last asked for.
@@ -51,28 +51,34 @@ struct DequantizedAhead {
 }
 
 thread_local! {
-    static DEQUANTIZED: RefCell<DequantizedAhead> = RefCell::default();
+    static AHEAD: RefCell<Ahead> = RefCell::default();
 }
 
-/// Lets go of the product that [`packed_product`] would wait for next. Called when a chunk has been read.
-pub fn clear_dequantized_cache() {
-    DEQUANTIZED.take();
+/// Lets go of the product that would be waited for next. Called when a chunk has been read.
+pub fn clear_ahead() {
+    AHEAD.take();
 }
 
-/// The same with the matrix as numbers, for many rows. The device is asked for what is there at each half of
-/// [`MAX_DEQUANTIZED_AHEAD`], and the half before is waited for, so that it always has something to do.
-fn dequantized_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
-    let numbers = matrix.dequantize()?;
-    let product = x.matmul(&numbers.swapaxes(0, 1)?)?;
-    let mut ahead = DEQUANTIZED.take();
-    ahead.bytes += numbers.nbytes() as u64;
-    if ahead.bytes >= MAX_DEQUANTIZED_AHEAD / 2 {
-        async_eval([&product])?;
+/// Counts the bytes that live until `product` is there. The device is asked for what is described at each half of
+/// [`MAX_BYTES_AHEAD`], and the half before is waited for, so that it always has something to do.
+pub fn run_ahead(product: &Tensor, bytes: u64) -> Result<()> {
+    let mut ahead = AHEAD.take();
+    ahead.bytes += bytes;
+    if ahead.bytes >= MAX_BYTES_AHEAD / 2 {
+        async_eval([product])?;
         ahead.bytes = 0;
         if let Some(last) = ahead.last.replace(product.clone()) {
             eval([&last])?;
         }
     }
-    DEQUANTIZED.set(ahead);
+    AHEAD.set(ahead);
+    Ok(())
+}
+
+/// The same with the matrix as numbers, for many rows.
+fn dequantized_product(x: &Tensor, matrix: &QuantizedTensor) -> Result<Tensor> {
+    let numbers = matrix.dequantize()?;
+    let product = x.matmul(&numbers.swapaxes(0, 1)?)?;
+    run_ahead(&product, numbers.nbytes() as u64)?;
     Ok(product)
 }

@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::error::Result;
 use crate::kernels::kernels;
 use crate::models::{Input, Model};
-use crate::products::packed_product::clear_dequantized_cache;
+use crate::products::packed_product::clear_ahead;
 use crate::sequence::images::{Chunk, PromptImages};
 
 /// The model's memory of a sequence: the caches of its layers and how far they have read.
@@ -112,7 +112,7 @@ impl SequenceState {
         let read: Vec<&Tensor> = self.caches.iter().flat_map(Parameters::tensors).collect();
         kernels().join(&read)?;
         eval(read)?;
-        clear_dequantized_cache();
+        clear_ahead();
         Ok(())
     }
 }
