@@ -14,6 +14,8 @@ use crate::program::Program;
 use crate::row::{RowPlan, MAX_SUM_WARPS};
 use crate::tiles::{sizes, NoiseMatrix, Tiles};
 
+/// Up to so many tokens hardly share an expert, so that each reads its own.
+const MAX_ROW_TOKENS: i32 = 4;
 /// From more rows on, they are sorted by expert.
 const MAX_ROWS: i32 = 32;
 /// Warps of a block at most, and so experts of a token, of which a block that sums has a warp or several each.
@@ -88,8 +90,8 @@ pub fn gathered_sum(x: &Tensor, stack: Stack<'_>, experts: &Tensor, shares: &Ten
         return Ok(None);
     }
     let x = x.reshape(&[tokens * chosen, inputs])?;
-    if tokens == 1 {
-        return launch_checked(&x, stack, experts, Some(shares), Work::Sum);
+    if let Some(summed) = launch_checked(&x, stack, experts, Some(shares), Work::Sum)? {
+        return Ok(Some(summed));
     }
     let made = match tokens {
         ..=MAX_ROWS => launch_checked(&x, stack, experts, None, Work::Product)?,
@@ -187,14 +189,15 @@ impl Shape {
     fn new(program: Program, tiles: &Tiles<'_>, work: Work, (tokens, chosen): (i32, i32)) -> Option<Self> {
         let (blocks, warps) = match program {
             Program::RowExperts => {
-                let plan = RowPlan::new(tiles, work.is_gated()).filter(|_| tokens == 1)?;
+                let plan = RowPlan::new(tiles, work.is_gated()).filter(|_| tokens <= MAX_ROW_TOKENS)?;
                 let (rows, matrices, warps) = match work {
-                    Work::Sum => (chosen, 1, RowPlan::warps(plan.passes * chosen, MAX_SUM_WARPS)),
-                    Work::Product | Work::Gated(_) => (1, chosen, plan.warps_of_one()),
+                    Work::Sum => (chosen, tokens, RowPlan::warps(plan.passes * chosen, MAX_SUM_WARPS)),
+                    Work::Product | Work::Gated(_) => (1, tokens * chosen, plan.warps_of_one()),
                 };
                 plan.fits(rows)
                     .then_some(((plan.blocks(warps, matrices), matrices), warps))?
             }
+            _ if work == Work::Sum && tokens > 1 => return None,
             _ => {
                 let pairs = if work == Work::Sum { 1 } else { tokens * chosen };
                 ((tiles.count(work.is_gated()), pairs), warps(tiles, work, chosen)?)
@@ -232,7 +235,7 @@ fn launch(kernel: &Kernel, x: &Tensor, product: ChosenProduct<'_>) -> Result<Ten
     let result = match product.work {
         Work::Product => [pairs, all],
         Work::Gated(_) => [pairs, all / 2],
-        Work::Sum => [1, all],
+        Work::Sum => [experts.dim(0), all],
     };
     let [made] = kernel.launch(inputs, [(&result, x.dtype())], shape.blocks, shape.warps * 32)?;
     Ok(made)
@@ -243,8 +246,8 @@ fn compare(kernel: &Kernel, stack: Stack<'_>, like: ChosenProduct<'_>, dtype: Dt
     let rows = Rows::Quantized(stack.matrices);
     let count = 5;
     let (counts, chosen) = match (program, work) {
+        (Program::RowExperts, _) => ([1, 3, 2], if work == Work::Sum { 3 } else { 2 }),
         (_, Work::Sum) => ([1; 3], 3),
-        (Program::RowExperts, _) => ([1; 3], 2),
         // One token, few, and so many that more than eight choose an expert.
         _ => ([1, 3, 23], 2),
     };

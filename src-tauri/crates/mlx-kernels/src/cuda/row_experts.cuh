@@ -1,12 +1,15 @@
-// The row of one token times the matrices of its experts, which are rows of a stack [count, outputs, inputs].
+// Rows of a few tokens times the matrices of their experts, which are rows of a stack [count, outputs, inputs]. A pair is a
+// token with an expert.
 struct PonderRowStack {
   PonderMatrix matrix;
   const T* bias;
   int outputs;
   const unsigned* experts;
-  long next_expert;
+  long next_token, next_expert;
   int chosen;
-  __device__ __forceinline__ long base(int pair) const { return static_cast<long>(experts[pair * next_expert]) * outputs; }
+  __device__ __forceinline__ long base(int pair) const {
+    return static_cast<long>(experts[pair / chosen * next_token + pair % chosen * next_expert]) * outputs;
+  }
   // A product as it is rounded, with its bias.
   __device__ __forceinline__ float finished(float sum, long place) const {
     sum = ponder_round(sum);
@@ -14,16 +17,16 @@ struct PonderRowStack {
   }
 };
 
-// One expert, by the block's place: `next_row` is 0 if all have the same row.
+// One pair, by the block's place: a row of x is for `of_row` of them.
 template <int CODE, int GROUP>
 __device__ __forceinline__ void ponder_row_expert(
-    const T* row, long next_row, const PonderRowStack& stack, T* y, char* room, int gated, int curve) {
+    const T* row, long next_row, int of_row, const PonderRowStack& stack, T* y, char* room, int gated, int curve) {
   typedef PonderX<CODE, GROUP> X;
   const int pair = blockIdx.y, outputs = stack.outputs >> gated;
   const X x = {room + ROW_PLACES * 4, (stack.matrix.inputs + X::PASS - 1) / X::PASS};
   ponder_wait();
   const long base = stack.base(pair);
-  const auto stage = [&] { x.put_row(row + pair * next_row, stack.matrix.inputs); };
+  const auto stage = [&] { x.put_row(row + pair / of_row * next_row, stack.matrix.inputs); };
   const auto finish = [&](int output, float made, float second) {
     made = stack.finished(made, base + output);
     if (gated) made = ponder_gate(made, stack.finished(second, base + outputs + output), curve);
@@ -32,18 +35,21 @@ __device__ __forceinline__ void ponder_row_expert(
   ponder_row(stack.matrix, base, outputs, gated, x, reinterpret_cast<float*>(room), stage, finish);
 }
 
-// All experts, each with a row of its own, summed by their shares. A block has a tile of 16 outputs after another; its warps
-// share the inputs of all experts.
+// All experts of a token, by the block's place, each with a row of its own, summed by their shares. A block has a tile of 16
+// outputs after another; its warps share the inputs of all experts.
 template <int CODE, int GROUP>
 __device__ __forceinline__ void ponder_row_expert_sum(
     const T* rows_of_x, long next_row, const PonderRowStack& stack, const T* shares, long next_share, T* y, char* room) {
   typedef PonderX<CODE, GROUP> X;
+  const int first_pair = blockIdx.y * stack.chosen;
+  rows_of_x += first_pair * next_row;
+  y += static_cast<long>(blockIdx.y) * stack.outputs;
   const int warp = ponder_warp(), warps = blockDim.x / 32, own = (threadIdx.x & 31) >> 2, outputs = stack.outputs;
   const int passes = (stack.matrix.inputs + X::PASS - 1) / X::PASS, parts = stack.chosen * passes, count = (outputs + 15) / 16;
   float* const places = reinterpret_cast<float*>(room);
   const auto of_expert = [&](int expert) { return X{room + ROW_PLACES * 4 + expert * X::bytes(passes), passes}; };
   const auto find = [&](int tile, int part, long (&rows)[2]) {
-    rows[0] = stack.base(part / passes) + min(tile * 16, outputs - 16) + own;
+    rows[0] = stack.base(first_pair + part / passes) + min(tile * 16, outputs - 16) + own;
     rows[1] = rows[0] + 8;
   };
   ponder_wait();
@@ -73,7 +79,7 @@ __device__ __forceinline__ void ponder_row_expert_sum(
     for (int i = 0; i < warps; ++i) sum += left[i * 16 + threadIdx.x];
     if (stack.bias != nullptr) {
       for (int expert = 0; expert < stack.chosen; ++expert)
-        sum += ponder_float(shares[expert * next_share]) * ponder_float(stack.bias[stack.base(expert) + output]);
+        sum += ponder_float(shares[expert * next_share]) * ponder_float(stack.bias[stack.base(first_pair + expert) + output]);
     }
     y[output] = static_cast<T>(sum);
   }
@@ -89,11 +95,12 @@ __device__ __forceinline__ void ponder_row_experts(
   const int gated = number(2) == 1, curve = number(3);
   const PonderRowStack stack = {{reinterpret_cast<const unsigned*>(weight), scales, biases, x_shape[1], scales_shape[2]},
       number(4) ? reinterpret_cast<const T*>(bias) : nullptr, scales_shape[1], reinterpret_cast<const unsigned*>(experts),
-      experts_strides[1], experts_shape[1]};
+      experts_strides[0], experts_strides[1], experts_shape[1]};
   const T* const rows = reinterpret_cast<const T*>(x);
-  const T* const own_shares = reinterpret_cast<const T*>(shares);
+  const T* const own_shares = reinterpret_cast<const T*>(shares) + blockIdx.y * shares_strides[0];
   T* const y = reinterpret_cast<T*>(result);
-  const long next = number(5) ? 0 : x_strides[0], next_share = shares_strides[1];
+  const long next = x_strides[0], next_share = shares_strides[1];
+  const int of_row = number(5) ? stack.chosen : 1;
   const int kind = number(0) * 2 + number(1);
   if (number(2) == 2) {
     switch (kind) {
@@ -108,12 +115,12 @@ __device__ __forceinline__ void ponder_row_experts(
     return;
   }
   switch (kind) {
-    case 0: ponder_row_expert<4, 64>(rows, next, stack, y, room, gated, curve); break;
-    case 1: ponder_row_expert<4, 128>(rows, next, stack, y, room, gated, curve); break;
-    case 2: ponder_row_expert<4, 32>(rows, next, stack, y, room, gated, curve); break;
-    case 4: ponder_row_expert<8, 64>(rows, next, stack, y, room, gated, curve); break;
-    case 5: ponder_row_expert<8, 128>(rows, next, stack, y, room, gated, curve); break;
-    case 6: ponder_row_expert<8, 32>(rows, next, stack, y, room, gated, curve); break;
-    case 8: ponder_row_expert<MXFP4, 32>(rows, next, stack, y, room, gated, curve); break;
+    case 0: ponder_row_expert<4, 64>(rows, next, of_row, stack, y, room, gated, curve); break;
+    case 1: ponder_row_expert<4, 128>(rows, next, of_row, stack, y, room, gated, curve); break;
+    case 2: ponder_row_expert<4, 32>(rows, next, of_row, stack, y, room, gated, curve); break;
+    case 4: ponder_row_expert<8, 64>(rows, next, of_row, stack, y, room, gated, curve); break;
+    case 5: ponder_row_expert<8, 128>(rows, next, of_row, stack, y, room, gated, curve); break;
+    case 6: ponder_row_expert<8, 32>(rows, next, of_row, stack, y, room, gated, curve); break;
+    case 8: ponder_row_expert<MXFP4, 32>(rows, next, of_row, stack, y, room, gated, curve); break;
   }
 }
