@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use inspection::{logits, render, split, stops};
+use inspection::{answers, logits, render, split, stops};
 use measurements::{batch, gaps, lookup, perplexity, speed, turns, vision};
 
 #[derive(Parser)]
@@ -49,6 +49,8 @@ enum Command {
     Stops(stops::StopsArgs),
     /// Print logits
     Logits(logits::LogitsArgs),
+    /// Print the tokens of greedy responses to many prompts, several at a time
+    Answers(answers::AnswersArgs),
 }
 
 impl PonderBench {
@@ -61,7 +63,7 @@ impl PonderBench {
             Command::Turns(args) => args.json,
             Command::Perplexity(args) => args.json,
             Command::Vision(args) => args.json,
-            Command::Split(_) | Command::Stops(_) | Command::Logits(_) => true,
+            Command::Split(_) | Command::Stops(_) | Command::Logits(_) | Command::Answers(_) => true,
             Command::Render(_) => false,
         }
     }
@@ -79,6 +81,7 @@ impl PonderBench {
             Command::Split(args) => split::run(args).await,
             Command::Stops(args) => stops::run(args).await,
             Command::Logits(args) => logits::run(args).await,
+            Command::Answers(args) => answers::run(args).await,
         }?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,5 +1,6 @@
-//! A model's way of speaking and its logits, printed.
+//! A model's way of speaking, its logits and its responses, printed.
 
+pub mod answers;
 pub mod logits;
 mod processor;
 pub mod render;

@@ -47,6 +47,33 @@ fn a_template_renders_by_itself() {
 }
 
 #[test]
+fn responses_are_the_same_however_many_there_are_at_once() {
+    let home = tempfile::tempdir().expect("a folder");
+    let answers = |at_once: &str| {
+        let arguments = [
+            "answers",
+            "--model",
+            "pebble",
+            "--prompts",
+            "12",
+            "--generate",
+            "8",
+            "--at-once",
+            at_once,
+        ];
+        run_json(home.path(), &arguments).remove(0)
+    };
+    let together = answers("5");
+    assert_eq!(together, answers("1"));
+    let answers = together["answers"].as_array().expect("a list");
+    let ways: Vec<&str> = answers.iter().filter_map(|answer| answer["way"].as_str()).collect();
+    assert_eq!(ways[..6], ["plain", "repeating", "kv 4", "kv 8", "schema", "cancelled"]);
+    assert!(answers
+        .iter()
+        .all(|answer| answer["tokens"].as_array().is_some_and(|tokens| !tokens.is_empty())));
+}
+
+#[test]
 fn stops_are_the_union_of_all_sources() {
     let home = tempfile::tempdir().expect("a folder");
     let stops = run_json(home.path(), &["stops", "--model", "pebble"]);
