@@ -87,6 +87,8 @@ def write(variant, out, seed, folders_only):
     """Writes one variant; the result is its row of the table."""
     # A variant alone is the same as among all.
     seed += zlib.crc32(variant.name.encode())
+    if variant.repair:
+        variant.repair()
     folder = out / variant.name
     folder.mkdir(parents=True, exist_ok=True)
     special = write_tokenizer(folder)

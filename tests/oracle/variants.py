@@ -1,7 +1,10 @@
 """Every model that the engine is compared on: families, kinds of rope, quantization, number formats and file layouts."""
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import layouts
+import repairs
+from further_shapes import gemma, gemma2
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
     glm4_moe_lite, gpt_oss, granite, hunyuan, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
@@ -35,6 +38,8 @@ class Variant:
     towers: tuple = ()
     # The output layer is left out of the file, which ties it without a word in the config.
     headless: bool = False
+    # Called before mlx-lm computes, where it deviates from what the models were trained for.
+    repair: Callable | None = None
     # False if a step of one token differs from reading all at once by design.
     steps_alike: bool = True
 
@@ -159,4 +164,12 @@ OTHERS = [
     Variant("olmoe", olmoe(), layout=(layouts.single_experts,)),
 ]
 
-VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS
+FURTHER = [
+    Variant("gemma1", gemma(), repair=repairs.gemma_gelu),
+    Variant("gemma1-4bit", gemma(num_key_value_heads=4), BF16, Q(4, 64), repair=repairs.gemma_gelu),
+    Variant("gemma2", gemma2(), repair=repairs.gemma2_windows),
+    Variant("gemma2-f16", gemma2(), F16, repair=repairs.gemma2_windows),
+    Variant("gemma2-4bit", gemma2(), BF16, Q(4, 32), repair=repairs.gemma2_windows),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER

@@ -128,6 +128,7 @@ impl EncoderConfig {
                 one_kernel: true,
                 output_gate: false,
                 sinks: false,
+                capped: false,
                 bias: true,
             }),
             feed_forwards: vec![Box::new(DenseCost {

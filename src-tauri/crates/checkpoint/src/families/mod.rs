@@ -5,6 +5,7 @@ mod deepseek;
 mod ernie4_5;
 mod exaone4;
 mod falcon_ocr;
+mod gemma;
 mod gemma3;
 mod gemma3n;
 mod gemma4;
@@ -56,6 +57,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     ernie4_5::FAMILIES,
     exaone4::FAMILIES,
     falcon_ocr::FAMILIES,
+    gemma::FAMILIES,
     gemma3::FAMILIES,
     gemma3n::FAMILIES,
     gemma4::FAMILIES,

@@ -26,6 +26,8 @@ pub(crate) struct AttentionCost {
     pub one_kernel: bool,
     pub output_gate: bool,
     pub sinks: bool,
+    /// True if scores are squeezed, which no kernel does.
+    pub capped: bool,
     /// True if its projections have biases.
     pub bias: bool,
 }
@@ -49,6 +51,8 @@ pub(crate) struct ScoreShape {
     /// Positions with keys.
     pub seen: u64,
     pub sinks: bool,
+    /// True if scores are squeezed, which no kernel does.
+    pub capped: bool,
     /// True if a mask hides some of the earlier positions.
     pub masked: bool,
 }
@@ -106,6 +110,7 @@ impl AttentionCost {
             value_width: self.width,
             seen,
             sinks: self.sinks,
+            capped: self.capped,
             masked: self.window.is_some_and(|window| seen > window),
         });
         if self.output_gate {
@@ -203,7 +208,7 @@ impl Prefill<'_> {
             self.make(shape.heads * shape.width);
             self.take(self.rows.saturating_mul(shape.seen), 0);
             self.take(scores, 0);
-            self.in_place(2);
+            self.in_place(if shape.capped { 4 } else { 2 });
             if shape.sinks {
                 // The column of the sinks next to them.
                 self.take(scores, 0);
@@ -225,6 +230,9 @@ impl Prefill<'_> {
     /// `scaled_dot_product_attention.cpp` of the backend and measurements on an H200; our own on a CPU.
     fn fused(&self, shape: &ScoreShape) -> bool {
         let (width, value_width) = (shape.width, shape.value_width);
+        if shape.capped {
+            return false;
+        }
         match self.workload.backend {
             Backend::Cpu => width.is_multiple_of(32) && value_width.is_multiple_of(32),
             // Widths that kernels were compiled for.

@@ -228,7 +228,7 @@ pub fn max_composed(before: usize) -> usize {
 /// Marks the positions that each of `length` positions sees after `before` others: those up to its own, or to the
 /// `last` one of the `length` that it sees, and with a window only those less than `window` before its own; `[length,
 /// before + length]`. Created on the device: for a chunk of 2,048 positions there are millions of marks.
-fn seen(before: i32, length: i32, window: Option<i32>, last: Option<&[i32]>) -> Result<Tensor> {
+pub fn seen(before: i32, length: i32, window: Option<i32>, last: Option<&[i32]>) -> Result<Tensor> {
     let positions: Vec<i32> = (0..before + length).collect();
     let keys = Tensor::from_i32(&positions, &[1, before + length]);
     let queries = Tensor::from_i32(&positions[before as usize..], &[length, 1]);

@@ -21,7 +21,7 @@ mod sequences;
 mod short_conv;
 
 pub use activation::{Activation, Gelu};
-pub use attention::scaled_dot_product_attention;
+pub use attention::{scaled_dot_product_attention, CappedAttention};
 pub use delta_rule::{DeltaRule, DeltaRuleInputs};
 pub use embedding::Embedding;
 pub use experts::{top_k_indices, Experts};

@@ -334,6 +334,7 @@ impl Gemma4Config {
                 one_kernel,
                 output_gate: false,
                 sinks: false,
+                capped: false,
                 bias: false,
             }),
             feed_forwards,

@@ -1,6 +1,6 @@
 //! Softmax attention, `self_attn`.
 
-use crate::config::limits::{check_head, check_key_heads, check_nonzero, check_rotation, check_width};
+use crate::config::limits::{check_head, check_key_heads, check_nonzero, check_positive, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
 use crate::memory::{AttentionCost, HeadNorms, Keys};
@@ -23,6 +23,8 @@ pub struct AttentionConfig {
     pub rope: Option<usize>,
     /// Factor of the scores, without what the rope adds.
     pub scale: f32,
+    /// Scores are squeezed into plus and minus this by a hyperbolic tangent (Gemma 2).
+    pub softcap: Option<f32>,
     /// True if q, k and v must have a bias.
     pub qkv_bias: bool,
     /// True if o must have a bias.
@@ -48,6 +50,7 @@ impl AttentionConfig {
             window: None,
             rope,
             scale: (head_dim as f32).powf(-0.5),
+            softcap: None,
             qkv_bias: false,
             o_bias: false,
             qk_norm: QkNorm::None,
@@ -111,6 +114,7 @@ impl AttentionConfig {
         if !self.scale.is_finite() || self.scale <= 0.0 {
             return unusable("head_dim", format!("it makes the attention's scale {}", self.scale));
         }
+        check_positive("attn_logit_softcapping", self.softcap.unwrap_or(1.0))?;
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
             None => Ok(()),
@@ -131,6 +135,7 @@ impl AttentionConfig {
             one_kernel,
             output_gate: self.output_gate,
             sinks: self.sinks,
+            capped: self.softcap.is_some(),
             bias: self.qkv_bias,
         }
     }

@@ -60,6 +60,7 @@ impl MixerCost for CrossAttentionConfig {
             value_width: self.head_dim.into(),
             seen: self.states.into(),
             sinks: false,
+            capped: false,
             masked: false,
         });
         pass.product(queries, pass.hidden);

@@ -121,6 +121,7 @@ impl MixerCost for MlaConfig {
             value_width: value,
             seen: pass.positions,
             sinks: false,
+            capped: false,
             masked: false,
         });
         pass.product(heads * value, hidden);

@@ -42,33 +42,37 @@ pub fn attend(
     }
     match mask {
         Mask::Array(seen) if composes(queries.dim(2) as usize, keys.dim(2) as usize) => {
-            merge_heads(&attend_composed(queries, (keys, values), scale, seen, sinks)?).map(Some)
+            let scaled = queries.mul(&Tensor::scalar(scale, queries.dtype())?)?;
+            merge_heads(&attend_composed(&scaled, (keys, values), Ok, Some(seen), sinks)?).map(Some)
         }
         _ => Ok(None),
     }
 }
 
-/// Queries `[1, heads, length, width]` against keys and values `[1, key heads, positions, width]` of which they see
-/// those marked in `seen` `[length, positions]`; the result is `[1, heads, length, value width]`.
-fn attend_composed(
-    queries: &Tensor,
+/// Scaled queries `[1, heads, length, width]` against keys and values `[1, key heads, positions, width]` of which they
+/// see those marked in `seen` `[length, positions]`, or all; the result is `[1, heads, length, value width]`. `cap`
+/// changes the scores before some are hidden.
+pub fn attend_composed(
+    scaled: &Tensor,
     (keys, values): (&Tensor, &Tensor),
-    scale: f32,
-    seen: &Tensor,
+    cap: impl FnOnce(Tensor) -> Result<Tensor>,
+    seen: Option<&Tensor>,
     sinks: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let &[_, heads, length, width] = queries.shape() else {
+    let &[_, heads, length, width] = scaled.shape() else {
         unreachable!("queries have four axes")
     };
     let (key_heads, positions) = (keys.dim(1), keys.dim(2));
     // Queries that share a key head become the rows of one product.
     let rows = heads / key_heads * length;
-    let scaled = queries.mul(&Tensor::scalar(scale, queries.dtype())?)?;
     let scores = scaled
         .reshape(&[1, key_heads, rows, width])?
         .matmul(&keys.swapaxes(2, 3)?)?;
-    let scores = scores.reshape(&[1, heads, length, positions])?;
-    let scores = seen.select(&scores, &Tensor::scalar(f32::NEG_INFINITY, scores.dtype())?)?;
+    let scores = cap(scores.reshape(&[1, heads, length, positions])?)?;
+    let scores = match seen {
+        Some(seen) => seen.select(&scores, &Tensor::scalar(f32::NEG_INFINITY, scores.dtype())?)?,
+        None => scores,
+    };
     let shares = match sinks {
         None => scores.softmax(-1, true)?,
         Some(sinks) => {

@@ -12,8 +12,8 @@ use crate::cache::{Cache, PlainCache, RotatingCache};
 use crate::error;
 use crate::kernels::kernels;
 use crate::layers::{
-    each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, Heads, Linear, Projection,
-    ResidualStream, RmsNorm,
+    each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, CappedAttention, Heads, Linear,
+    Projection, ResidualStream, RmsNorm,
 };
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::step::{QueryScale, Step};
@@ -29,6 +29,8 @@ pub struct Attention {
     rope: Option<usize>,
     /// The factor of the scores.
     scale: f32,
+    /// The way of scores that are squeezed.
+    capped: Option<CappedAttention>,
     /// True if the output of each head goes through a gate.
     output_gate: bool,
     /// The gate's part of q_proj, the queries', k_proj and v_proj side by side.
@@ -68,6 +70,9 @@ impl Attention {
         let sinks = || loading.weights.take(&format!("{path}.sinks"), &[heads]);
         let sinks = config.sinks.then(sinks).transpose()?;
         loading.weights.materialize(&sinks)?;
+        let capped = |cap| CappedAttention::new(cap, scale, loading.dtype);
+        let capped = config.softcap.map(capped).transpose()?;
+        loading.weights.materialize(capped.tensors())?;
         Ok(Self {
             heads,
             key_heads,
@@ -76,6 +81,7 @@ impl Attention {
             mask: loading.mask(config.window),
             rope: config.rope,
             scale,
+            capped,
             output_gate: config.output_gate,
             qkv_proj,
             norms,
@@ -129,7 +135,11 @@ impl Attention {
             window: self.window,
             sinks: self.sinks.as_ref(),
         };
-        let attended = match kernels().attend_cached(cached)? {
+        let by_kernel = match self.capped {
+            None => kernels().attend_cached(cached)?,
+            Some(_) => None,
+        };
+        let attended = match by_kernel {
             Some(attended) => attended,
             None => self.attend(&queries, (&keys, &values), step, caches)?,
         };
@@ -155,7 +165,11 @@ impl Attention {
                 Some(QueryScale::PerPosition(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
             };
             let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
-            scaled_dot_product_attention(&queries, &seen, scale, &step.masks[self.mask], self.sinks.as_ref())
+            let mask = &step.masks[self.mask];
+            match &self.capped {
+                Some(capped) => capped.forward(&queries, &seen, mask),
+                None => scaled_dot_product_attention(&queries, &seen, scale, mask, self.sinks.as_ref()),
+            }
         })
     }
 

@@ -1,0 +1,22 @@
+"""As `shapes`, for older families and for those that few people run."""
+from shapes import WINDOW, decoder
+
+
+def gemma(**values):
+    config = decoder("gemma", "GemmaForCausalLM", **{"head_dim": 32, "num_key_value_heads": 1, "hidden_act": "gelu_pytorch_tanh", **values})
+    # Tied, and real files do not say so.
+    del config["tie_word_embeddings"]
+    return config
+
+
+def gemma2(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "query_pre_attn_scalar": 24,
+        # Smaller than real ones, so that one that is not applied shows.
+        "attn_logit_softcapping": 2.0,
+        "final_logit_softcapping": 6.0,
+        "sliding_window": WINDOW,
+        "hidden_activation": "gelu_pytorch_tanh",
+    }
+    return {**gemma(), "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "num_key_value_heads": 2, **defaults, **values}

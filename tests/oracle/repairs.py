@@ -1,0 +1,27 @@
+"""Places where mlx-lm computes otherwise than transformers does and the models were trained: each function changes its
+classes in this process."""
+import mlx.nn as nn
+from mlx_lm.models import gemma, gemma2
+from mlx_lm.models.base import create_causal_mask
+
+from shapes import WINDOW
+
+
+def gemma_gelu():
+    """The approximation of GELU, as transformers' `GemmaConfig` has it."""
+    gemma.MLP.__call__ = lambda self, x: self.down_proj(nn.gelu_approx(self.gate_proj(x)) * self.up_proj(x))
+
+
+def gemma2_windows():
+    """A window in every other layer from the first on, as transformers' `Gemma2Config` has it."""
+
+    def forward(self, inputs, cache=None):
+        h = self.embed_tokens(inputs) * self.args.hidden_size**0.5
+        cache = cache or [None] * len(self.layers)
+        offset = cache[0].offset if cache[0] else 0
+        masks = [create_causal_mask(h.shape[1], offset, window_size=window) for window in (WINDOW, None)]
+        for index, (layer, kept) in enumerate(zip(self.layers, cache)):
+            h = layer(h, masks[index % 2], kept)
+        return self.norm(h)
+
+    gemma2.GemmaModel.__call__ = forward
