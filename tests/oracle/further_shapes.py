@@ -1,5 +1,5 @@
 """As `shapes`, for older families and for those that few people run."""
-from shapes import WINDOW, decoder
+from shapes import EPS, WINDOW, decoder
 
 
 def gemma(**values):
@@ -20,3 +20,16 @@ def gemma2(**values):
         "hidden_activation": "gelu_pytorch_tanh",
     }
     return {**gemma(), "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "num_key_value_heads": 2, **defaults, **values}
+
+
+def layer_normed(model_type, architecture, eps, **values):
+    """A decoder with layer norms, whose epsilon is called `eps`."""
+    config = decoder(model_type, architecture, **{eps: EPS, **values})
+    del config["rms_norm_eps"]
+    return config
+
+
+def starcoder2(**values):
+    # mlx-lm takes GELU by the error function whatever the config says.
+    defaults = {"hidden_act": "gelu", "use_bias": True, "sliding_window": None, "rope_theta": 100000.0, "tie_word_embeddings": True}
+    return layer_normed("starcoder2", "Starcoder2ForCausalLM", "norm_epsilon", **{**defaults, **values})

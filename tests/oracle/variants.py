@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from further_shapes import gemma, gemma2
+from further_shapes import gemma, gemma2, starcoder2
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
     glm4_moe_lite, gpt_oss, granite, hunyuan, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
@@ -170,6 +170,9 @@ FURTHER = [
     Variant("gemma2", gemma2(), repair=repairs.gemma2_windows),
     Variant("gemma2-f16", gemma2(), F16, repair=repairs.gemma2_windows),
     Variant("gemma2-4bit", gemma2(), BF16, Q(4, 32), repair=repairs.gemma2_windows),
+    Variant("starcoder2", starcoder2()),
+    Variant("starcoder2-f16", starcoder2(tie_word_embeddings=False), F16),
+    Variant("starcoder2-4bit", starcoder2(), BF16, Q(4, 64)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER

@@ -11,12 +11,13 @@ use crate::config::{mla::MlaConfig, moe::MoeConfig};
 use crate::error::{unusable, Error};
 use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, Storage};
 
-pub use crate::config::activation::Activation;
+pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{AttentionConfig, QkNorm, QueryScaling};
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;
 pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RULE_CHUNK};
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
+pub use crate::config::layers::plain::PlainConfig;
 
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +28,7 @@ pub struct DecoderConfig {
     pub vocab_size: u32,
     /// Tokens that are read and never written, whose embeddings follow those of the vocabulary (Llama 3.2 Vision).
     pub read_only_tokens: u32,
-    /// All root mean square norms.
+    /// All norms.
     pub norm: NormConfig,
     /// Embeddings are multiplied by this (Gemma, Granite).
     pub embedding_multiplier: Option<f32>,
@@ -58,15 +59,29 @@ pub struct DecoderConfig {
     pub renames: &'static [(&'static str, &'static str)],
 }
 
-/// Root mean square norms.
+/// Norms. Those of queries and keys are root mean square norms in any case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormConfig {
-    /// Added to the mean square.
+    /// The kind of those of the stream.
+    pub kind: NormKind,
+    /// Added to the mean square or the variance.
     pub eps: f32,
     /// True if the factors are stored as their difference from 1 (Gemma 3).
     pub offset: bool,
     /// True if only the last one has factors (Falcon-OCR).
     pub bare: bool,
+}
+
+/// Kinds of norms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormKind {
+    /// By the root of the mean square.
+    RootMeanSquare,
+    /// By mean and variance (StarCoder 2); before the parts of a layer and after the last one.
+    Layer {
+        /// True if a bias is added.
+        bias: bool,
+    },
 }
 
 /// The place of the output layer.
@@ -103,6 +118,8 @@ pub enum NormPlacement {
     /// `input_layernorm`, `post_attention_layernorm` around the mixer, `pre_feedforward_layernorm`,
     /// `post_feedforward_layernorm` around the feed (Gemma 3, GLM 4).
     Sandwich,
+    /// `input_layernorm` before mixer and feed, which read the same stream beside each other (Cohere).
+    Parallel,
 }
 
 /// How a layer mixes positions.
@@ -125,6 +142,8 @@ pub enum Mixer {
 pub enum FeedForward {
     /// One gated network for all tokens, `mlp`.
     Dense(DenseConfig),
+    /// One without a gate for all tokens, `mlp`.
+    Plain(PlainConfig),
     /// Many networks, of which each token uses a few, `mlp`.
     Moe(MoeConfig),
 }
@@ -192,6 +211,7 @@ impl DecoderConfig {
             }
             match &layer.feed_forward {
                 FeedForward::Dense(dense) => check_width("intermediate_size", 2 * u64::from(dense.width))?,
+                FeedForward::Plain(plain) => check_width("intermediate_size", plain.width.into())?,
                 FeedForward::Moe(experts) => experts.check()?,
             }
         }
@@ -222,6 +242,7 @@ impl DecoderConfig {
             layers: self.layers.iter().map(LayerConfig::cost).collect(),
             inputs: None,
             streams: 1,
+            norms_apart: self.norm.kind != NormKind::RootMeanSquare,
             storage,
         }
     }
@@ -232,7 +253,7 @@ impl LayerConfig {
         LayerCost {
             mixer: self.mixer.cost(),
             feed_forwards: self.feed_forward.costs(),
-            normed_after: self.norms != NormPlacement::Pre,
+            normed_after: matches!(self.norms, NormPlacement::Post | NormPlacement::Sandwich),
         }
     }
 }
@@ -253,6 +274,7 @@ impl FeedForward {
     fn costs(&self) -> Vec<Box<dyn FeedForwardCost>> {
         match self {
             Self::Dense(dense) => vec![Box::new(dense.cost())],
+            Self::Plain(plain) => vec![Box::new(plain.cost())],
             Self::Moe(experts) => experts.costs(),
         }
     }

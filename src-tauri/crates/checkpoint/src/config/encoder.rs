@@ -112,6 +112,7 @@ impl EncoderConfig {
             layers: (0..self.layers).map(|_| self.layer_cost()).collect(),
             inputs: None,
             streams: 1,
+            norms_apart: false,
             storage,
         }
     }

@@ -1,6 +1,6 @@
 //! Gemma 1 and 2: norms stored as their difference from 1, tied embeddings times the root of their width. Gemma 2 has
-//! norms around both halves of a layer, caps of scores and logits, and a window in every other layer. Defaults are those
-//! of transformers' `GemmaConfig` and `Gemma2Config`.
+//! norms around both halves of a layer, caps of scores and logits, and a window in every other layer. Defaults are
+//! those of transformers' `GemmaConfig` and `Gemma2Config`.
 
 use super::row::FamilyRow;
 use super::shapes::{windows, Shapes};

@@ -33,6 +33,7 @@ mod seed_oss;
 mod shapes;
 mod smollm3;
 mod source;
+mod starcoder2;
 #[cfg(test)]
 mod tests;
 pub mod vision;
@@ -80,6 +81,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen_moe::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
+    starcoder2::FAMILIES,
     vision::internvit::FAMILIES,
     vision::pixtral::FAMILIES,
 ];

@@ -1,6 +1,6 @@
 //! Fields that nearly every decoder's config has.
 
-use crate::config::decoder::{DecoderConfig, LayerConfig, LmHead, NormConfig};
+use crate::config::decoder::{DecoderConfig, LayerConfig, LmHead, NormConfig, NormKind};
 use crate::config::limits::check_layers;
 use crate::config::rope::RopeConfig;
 use crate::config::{Family, Fields};
@@ -52,6 +52,7 @@ impl Shapes {
             vocab_size: self.vocab_size,
             read_only_tokens: 0,
             norm: NormConfig {
+                kind: NormKind::RootMeanSquare,
                 eps: self.eps,
                 offset: false,
                 bare: false,

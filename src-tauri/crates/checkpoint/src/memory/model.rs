@@ -17,6 +17,8 @@ pub(crate) struct ModelCost {
     pub inputs: Option<LayerInputs>,
     /// Streams that go through the layers.
     pub streams: u64,
+    /// True if norms of the stream are of a kind that no kernel joins with what reads them.
+    pub norms_apart: bool,
     pub storage: Storage,
 }
 
@@ -81,14 +83,14 @@ impl ModelCost {
         let last = self.read_layers();
         for (index, layer) in self.layers[..last].iter().enumerate() {
             let ends = index + 1 == last;
-            pass.norm(hidden, true);
+            pass.norm(hidden, !self.norms_apart);
             layer.mixer.prefill(pass, ends);
             // Nothing reads what follows the last keys.
             if ends {
                 break;
             }
             pass.add(layer.normed_after);
-            pass.norm(hidden, true);
+            pass.norm(hidden, !self.norms_apart);
             for feed_forward in &layer.feed_forwards {
                 feed_forward.prefill(pass, layer.normed_after);
             }

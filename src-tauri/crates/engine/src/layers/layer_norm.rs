@@ -20,13 +20,19 @@ pub struct LayerNorm {
 impl LayerNorm {
     /// Loads `path.weight` and `path.bias` `[width]`.
     pub fn load(weights: &mut Weights<'_>, path: &str, width: i32, eps: f32) -> error::Result<Self> {
-        let norm = Self {
-            weight: computed(weights.take(&format!("{path}.weight"), &[width])?)?,
-            bias: computed(weights.take(&format!("{path}.bias"), &[width])?)?,
-            eps,
-        };
+        let weight = weights.take(&format!("{path}.weight"), &[width])?;
+        let norm = Self::new(weight, weights.take(&format!("{path}.bias"), &[width])?, eps)?;
         weights.materialize(norm.tensors())?;
         Ok(norm)
+    }
+
+    /// A norm with these factors and summands, `[width]`.
+    pub fn new(weight: Tensor, bias: Tensor, eps: f32) -> Result<Self> {
+        Ok(Self {
+            weight: computed(weight)?,
+            bias: computed(bias)?,
+            eps,
+        })
     }
 
     /// Same shape as `x`.

@@ -296,6 +296,7 @@ impl Gemma4Config {
                 width: width.into(),
             }),
             streams: self.altup.as_ref().map_or(1, |altup| altup.streams.into()),
+            norms_apart: false,
             storage,
         }
     }

@@ -8,3 +8,4 @@ pub(crate) mod dense;
 pub(crate) mod gated_conv;
 pub mod mla;
 pub mod moe;
+pub(crate) mod plain;

@@ -9,12 +9,14 @@ use crate::error;
 use crate::layers::{ResidualStream, RmsNorm};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mlp::Mlp;
+use crate::models::decoder::plain_mlp::PlainMlp;
 use crate::models::decoder::sparse_moe::SparseMoe;
 
 /// A feed-forward part of any kind.
 #[derive(Parameters)]
 pub(super) enum FeedForward {
     Dense(Box<Mlp>),
+    Plain(Box<PlainMlp>),
     SparseMoe(Box<SparseMoe>),
 }
 
@@ -27,6 +29,7 @@ impl FeedForward {
         let path = format!("layers.{layer}.mlp");
         Ok(match config {
             decoder::FeedForward::Dense(config) => Self::Dense(Box::new(Mlp::load(config, &path, loading)?)),
+            decoder::FeedForward::Plain(config) => Self::Plain(Box::new(PlainMlp::load(config, &path, loading)?)),
             decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
         })
     }
@@ -34,6 +37,7 @@ impl FeedForward {
     pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         match self {
             Self::Dense(mlp) => mlp.forward_normed(stream, norm),
+            Self::Plain(mlp) => mlp.forward_normed(stream, norm),
             Self::SparseMoe(moe) => moe.forward(stream, norm),
         }
     }

@@ -2,6 +2,7 @@
 
 use checkpoint::config::decoder::{LayerConfig, NormPlacement};
 use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::cache::Cache;
@@ -11,18 +12,22 @@ use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::feed_forward::FeedForward;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mixer::Mixer;
+use crate::models::decoder::norm::{self, Norm};
 use crate::models::decoder::residual_add::ResidualAdd;
 use crate::models::decoder::step::Step;
+use crate::weights::Weights;
 
 /// One layer.
 #[derive(Parameters)]
 pub(super) struct Layer {
-    pre_mixer_norm: Option<RmsNorm>,
+    pre_mixer_norm: Option<Norm>,
     pub(super) mixer: Mixer,
     post_mixer_norm: Option<RmsNorm>,
-    pre_feed_forward_norm: Option<RmsNorm>,
+    pre_feed_forward_norm: Option<Norm>,
     feed_forward: FeedForward,
     post_feed_forward_norm: Option<RmsNorm>,
+    /// True if the network reads the stream as the mixer did.
+    parallel: bool,
 }
 
 impl Layer {
@@ -41,20 +46,25 @@ impl Layer {
                 Some("pre_feedforward_layernorm"),
                 Some("post_feedforward_layernorm"),
             ],
+            NormPlacement::Parallel => [Some("input_layernorm"), None, None, None],
         };
-        let mut norm = |name: Option<&str>| {
-            let width = loading.config.hidden_size as i32;
-            let (config, dtype) = (loading.config.norm, loading.dtype);
-            let load =
-                |name| RmsNorm::load_from(loading.weights, &format!("layers.{layer}.{name}"), width, config, dtype);
-            name.map(load).transpose()
+        let path = |name: &str| format!("layers.{layer}.{name}");
+        let (width, kind, dtype) = (loading.config.hidden_size as i32, loading.config.norm, loading.dtype);
+        let before = |name: Option<&str>, weights: &mut Weights<'_>| {
+            name.map(|name| Norm::load(weights, &path(name), width, kind, dtype))
+                .transpose()
+        };
+        let after = |name: Option<&str>, weights: &mut Weights<'_>| {
+            name.map(|name| RmsNorm::load_from(weights, &path(name), width, kind, dtype))
+                .transpose()
         };
         let [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] = names;
         Ok(Self {
-            pre_mixer_norm: norm(pre_mixer_norm)?,
-            post_mixer_norm: norm(post_mixer_norm)?,
-            pre_feed_forward_norm: norm(pre_feed_forward_norm)?,
-            post_feed_forward_norm: norm(post_feed_forward_norm)?,
+            pre_mixer_norm: before(pre_mixer_norm, loading.weights)?,
+            post_mixer_norm: after(post_mixer_norm, loading.weights)?,
+            pre_feed_forward_norm: before(pre_feed_forward_norm, loading.weights)?,
+            post_feed_forward_norm: after(post_feed_forward_norm, loading.weights)?,
+            parallel: config.norms == NormPlacement::Parallel,
             mixer: Mixer::load(&config.mixer, layer, loading)?,
             feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
@@ -71,10 +81,40 @@ impl Layer {
         if let Mixer::CrossAttention(cross) = &self.mixer {
             return self.cross_attend(cross, stream, step, residual_add, caches);
         }
-        let mixed = self.mixer.forward(stream, self.pre_mixer_norm.as_ref(), step, caches)?;
+        if self.parallel {
+            return self.beside(stream, step, residual_add, caches);
+        }
+        let mixed = norm::read(self.pre_mixer_norm.as_ref(), stream, |stream, norm| {
+            self.mixer.forward(stream, norm, step, caches)
+        })?;
         residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
-        let fed = self.feed_forward.forward(stream, self.pre_feed_forward_norm.as_ref())?;
+        let fed = self.feed(stream)?;
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
+    }
+
+    /// The network's output for the normed stream.
+    fn feed(&self, stream: &mut ResidualStream<'_>) -> Result<Tensor> {
+        norm::read(self.pre_feed_forward_norm.as_ref(), stream, |stream, norm| {
+            self.feed_forward.forward(stream, norm)
+        })
+    }
+
+    /// The same for a layer whose mixer and network read the same normed stream.
+    fn beside<'a>(
+        &'a self,
+        stream: &mut ResidualStream<'a>,
+        step: &Step<'_>,
+        residual_add: &ResidualAdd,
+        caches: &mut [&mut Cache],
+    ) -> Result<()> {
+        let normed = match &self.pre_mixer_norm {
+            Some(norm) => norm.of(stream)?,
+            None => stream.sum()?.clone(),
+        };
+        let read = || ResidualStream::new(normed.clone());
+        let mixed = self.mixer.forward(&mut read(), None, step, caches)?;
+        let fed = self.feed(&mut read())?;
+        residual_add.add(stream, mixed.add(&fed)?, None)
     }
 
     /// The same for a cross-attention layer.
@@ -90,13 +130,15 @@ impl Layer {
         let Some(states) = cross.update_and_fetch(step.images, rows, caches)? else {
             return Ok(());
         };
-        let found = cross.forward(&stream.normed(self.pre_mixer_norm.as_ref())?, &states)?;
+        let found = norm::read(self.pre_mixer_norm.as_ref(), stream, |stream, norm| {
+            cross.forward(&stream.normed(norm)?, &states)
+        })?;
         residual_add.add(
             stream,
             cross.gate_attention(&found, &states)?,
             self.post_mixer_norm.as_ref(),
         )?;
-        let fed = self.feed_forward.forward(stream, self.pre_feed_forward_norm.as_ref())?;
+        let fed = self.feed(stream)?;
         let fed = cross.gate_feed_forward(&fed, &states)?;
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
     }

@@ -15,11 +15,13 @@ mod load_context;
 mod mixer;
 mod mla;
 mod mlp;
+mod norm;
+mod plain_mlp;
 mod residual_add;
 mod sparse_moe;
 mod step;
 
-use checkpoint::config::decoder::{self, DecoderConfig, LmHead, QueryScaling};
+use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, QueryScaling};
 use mlx::parameters::Parameters;
 use mlx::recording;
 use mlx::tensor::Tensor;
@@ -27,11 +29,12 @@ use mlx::{Dtype, Result};
 
 use crate::cache::{of_layer, Cache};
 use crate::error::{self, Error};
-use crate::layers::{norm_weight, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
+use crate::layers::{Embedding, Linear, MultimodalRope, ResidualStream, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
 use layer::Layer;
 use load_context::LoadContext;
+use norm::Norm;
 use residual_add::ResidualAdd;
 use step::{query_scale, Step};
 
@@ -51,7 +54,7 @@ pub struct Decoder {
     windows: Vec<usize>,
     #[parameters(skip)]
     query_scaling: Option<QueryScaling>,
-    norm: RmsNorm,
+    norm: Norm,
     /// `None` if the model makes embeddings.
     lm_head: Option<Linear>,
     /// True if several texts may be read one after another in one pass.
@@ -67,8 +70,14 @@ impl Decoder {
         weights.rename(config.renames);
         let config = &as_stored(config, weights);
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
-        let norm = norm_weight(weights, "norm", hidden, config.norm)?;
-        let dtype = weights.dtype_of_matrix("embed_tokens").unwrap_or(norm.dtype());
+        let dtype = weights
+            .dtype_of_matrix("embed_tokens")
+            .unwrap_or_else(|| weights.dtype("norm.weight"));
+        let last = NormConfig {
+            bare: false,
+            ..config.norm
+        };
+        let norm = Norm::load(weights, "norm", hidden, last, dtype)?;
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
         let embeddings = vocabulary + config.read_only_tokens as i32;
         let embed_tokens = Embedding::load(weights, "embed_tokens", embeddings, hidden)?;
@@ -119,7 +128,7 @@ impl Decoder {
                 | decoder::Mixer::Mla(_)
                 | decoder::Mixer::CrossAttention(_) => None,
             }),
-            norm: RmsNorm::new(norm, config.norm.eps),
+            norm,
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
             softcap: scalar(config.logits_softcap)?,
         };
