@@ -33,3 +33,17 @@ def starcoder2(**values):
     # mlx-lm takes GELU by the error function whatever the config says.
     defaults = {"hidden_act": "gelu", "use_bias": True, "sliding_window": None, "rope_theta": 100000.0, "tie_word_embeddings": True}
     return layer_normed("starcoder2", "Starcoder2ForCausalLM", "norm_epsilon", **{**defaults, **values})
+
+
+def cohere(**values):
+    defaults = {"logit_scale": 0.25, "attention_bias": False, "use_qk_norm": False, "rope_theta": 8000000.0}
+    config = layer_normed("cohere", "CohereForCausalLM", "layer_norm_eps", **{**defaults, **values})
+    # Tied, and real files do not say so.
+    del config["tie_word_embeddings"]
+    return config
+
+
+def cohere2(**values):
+    defaults = {"model_type": "cohere2", "architectures": ["Cohere2ForCausalLM"], "num_hidden_layers": 5}
+    windows = {"sliding_window": WINDOW, "sliding_window_pattern": 3, "rope_theta": 50000.0, "hidden_size": 128, "head_dim": 32}
+    return {**cohere(), **defaults, **windows, **values}

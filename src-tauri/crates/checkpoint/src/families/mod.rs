@@ -1,6 +1,7 @@
 //! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
 
 mod bert;
+mod cohere;
 mod deepseek;
 mod ernie4_5;
 mod exaone4;
@@ -54,6 +55,7 @@ pub use vision::VisionConfig;
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
     bert::FAMILIES,
+    cohere::FAMILIES,
     deepseek::FAMILIES,
     ernie4_5::FAMILIES,
     exaone4::FAMILIES,
