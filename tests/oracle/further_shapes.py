@@ -47,3 +47,8 @@ def cohere2(**values):
     defaults = {"model_type": "cohere2", "architectures": ["Cohere2ForCausalLM"], "num_hidden_layers": 5}
     windows = {"sliding_window": WINDOW, "sliding_window_pattern": 3, "rope_theta": 50000.0, "hidden_size": 128, "head_dim": 32}
     return {**cohere(), **defaults, **windows, **values}
+
+
+def phi(**values):
+    defaults = {"hidden_act": "gelu_new", "partial_rotary_factor": 0.4, "num_key_value_heads": 4, "qk_layernorm": False}
+    return layer_normed("phi", "PhiForCausalLM", "layer_norm_eps", **{**defaults, **values})

@@ -23,6 +23,7 @@ mod mixtral;
 mod mllama;
 mod nomic_bert;
 mod olmo;
+mod phi;
 mod phi3;
 mod processors;
 mod qwen;
@@ -77,6 +78,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mllama::FAMILIES,
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
+    phi::FAMILIES,
     phi3::FAMILIES,
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
