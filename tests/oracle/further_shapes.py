@@ -52,3 +52,8 @@ def cohere2(**values):
 def phi(**values):
     defaults = {"hidden_act": "gelu_new", "partial_rotary_factor": 0.4, "num_key_value_heads": 4, "qk_layernorm": False}
     return layer_normed("phi", "PhiForCausalLM", "layer_norm_eps", **{**defaults, **values})
+
+
+def stablelm(**values):
+    defaults = {"partial_rotary_factor": 0.25, "use_qkv_bias": True, "use_parallel_residual": False, "qk_layernorm": False}
+    return layer_normed("stablelm", "StableLmForCausalLM", "layer_norm_eps", **{**defaults, **values})

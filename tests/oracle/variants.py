@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from further_shapes import cohere, cohere2, gemma, gemma2, phi, starcoder2
+from further_shapes import cohere, cohere2, gemma, gemma2, phi, stablelm, starcoder2
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
     glm4_moe_lite, gpt_oss, granite, hunyuan, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
@@ -182,6 +182,9 @@ FURTHER = [
     Variant("phi", phi()),
     Variant("phi-f16", phi(num_key_value_heads=2, partial_rotary_factor=0.5), F16),
     Variant("phi-4bit", phi(), BF16, Q(4, 64)),
+    Variant("stablelm", stablelm()),
+    Variant("stablelm-parallel", stablelm(use_parallel_residual=True, use_qkv_bias=False)),
+    Variant("stablelm-4bit", stablelm(), BF16, Q(4, 64)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER

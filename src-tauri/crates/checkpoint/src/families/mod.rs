@@ -35,6 +35,7 @@ mod seed_oss;
 mod shapes;
 mod smollm3;
 mod source;
+mod stablelm;
 mod starcoder2;
 #[cfg(test)]
 mod tests;
@@ -85,6 +86,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen_moe::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
+    stablelm::FAMILIES,
     starcoder2::FAMILIES,
     vision::internvit::FAMILIES,
     vision::pixtral::FAMILIES,
