@@ -57,3 +57,8 @@ def phi(**values):
 def stablelm(**values):
     defaults = {"partial_rotary_factor": 0.25, "use_qkv_bias": True, "use_parallel_residual": False, "qk_layernorm": False}
     return layer_normed("stablelm", "StableLmForCausalLM", "layer_norm_eps", **{**defaults, **values})
+
+
+def telechat3(**values):
+    scaling = {"type": "telechat3-yarn", "rope_type": "telechat3-yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+    return decoder("telechat3", "TeleChat3ForCausalLM", **{"rope_scaling": scaling, "attention_bias": False, "mlp_bias": False, **values})

@@ -69,6 +69,15 @@ def joined_experts(weights):
     return {re.sub(r"\.switch_mlp\.(\w+)\.weight$", r".experts.\1", name): value for name, value in joined.items()}
 
 
+def granite_experts(weights):
+    """Gates and ups of all experts in one tensor, in Granite's names."""
+    joined = _gate_and_up(weights, "switch_mlp", lambda gate, up: mx.concatenate([gate, up], axis=-2))
+    names = {"switch_mlp.gate_up_proj": "input_linear", "switch_mlp.down_proj": "output_linear"}
+    for ours, theirs in names.items():
+        joined = {name.replace(ours, theirs): value for name, value in joined.items()}
+    return joined
+
+
 def gemma4_experts(weights):
     """As `joined_experts`, in Gemma's names."""
     joined = _gate_and_up(weights, "switch_glu", lambda gate, up: mx.concatenate([gate, up], axis=-2))
@@ -105,6 +114,16 @@ def raw_delta_net(weights):
         elif name.endswith(norms):
             value = value - 1.0
         renamed[name] = value
+    return renamed
+
+
+def neox(weights):
+    """GPT-NeoX as published: its layers have another name, and the output layer stands outside."""
+    names = {"model.h.": "gpt_neox.layers.", "model.embed_out": "embed_out", "model.": "gpt_neox."}
+    renamed = {}
+    for name, value in weights.items():
+        ours = next(ours for ours in names if name.startswith(ours))
+        renamed[names[ours] + name.removeprefix(ours)] = value
     return renamed
 
 

@@ -18,7 +18,7 @@ def embedding_factor(config):
     """The factor that the model applies to its embedding."""
     if config["model_type"].startswith("gemma"):
         return math.sqrt(config["hidden_size"])
-    return config.get("embedding_multiplier", 1.0)
+    return config.get("embedding_multiplier") or config.get("scale_emb", 1.0)
 
 
 def draw(name, shape, offset, factor, sharp):
@@ -39,7 +39,7 @@ def draw(name, shape, offset, factor, sharp):
     if name.endswith("bias"):
         return 0.3 * noise
     if len(shape) == 1:
-        assert "norm" in name, f"what is {name}?"
+        assert "norm" in name or "ln_" in name, f"what is {name}?"
         # The norm before an output layer makes up for an embedding with small weights.
         scale = factor if name.endswith("model.norm.weight") else 2.0 if "post_" in name else 1.0
         if sharp and name.endswith(("q_norm.weight", "k_norm.weight")):
@@ -98,7 +98,7 @@ def write_model(variant, folder, seed, special):
         text.tie_word_embeddings = True
     factor = embedding_factor(config.get("text_config", config))
     sharp = config["model_type"].startswith("gemma4")
-    offset = 1.0 if variant.name.startswith(("gemma1", "gemma2", "gemma3")) else 0.0
+    offset = 1.0 if variant.name.startswith(("gemma1", "gemma2", "gemma3", "nemotron")) else 0.0
     dtype = getattr(mx, variant.dtype)
     tied = not any("lm_head" in name for name, _ in tree_flatten(model.parameters()))
     keep = getattr(model, "cast_predicate", lambda name: True)

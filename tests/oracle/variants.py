@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from further_shapes import cohere, cohere2, gemma, gemma2, phi, stablelm, starcoder2
+from further_shapes import (
+    cohere, cohere2, gemma, gemma2, phi, stablelm, starcoder2,
+    telechat3,
+)
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
     glm4_moe_lite, gpt_oss, granite, hunyuan, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
@@ -185,6 +188,9 @@ FURTHER = [
     Variant("stablelm", stablelm()),
     Variant("stablelm-parallel", stablelm(use_parallel_residual=True, use_qkv_bias=False)),
     Variant("stablelm-4bit", stablelm(), BF16, Q(4, 64)),
+    Variant("telechat3", telechat3()),
+    Variant("telechat3-f16", telechat3(tie_word_embeddings=True, rope_scaling=None), F16),
+    Variant("telechat3-4bit", telechat3(), BF16, Q(4, 64)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER

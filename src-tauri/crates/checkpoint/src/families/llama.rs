@@ -12,8 +12,8 @@ use crate::error::Error;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(
-    "Llama 1 to 3, IQuest-Coder, XVERSE",
-    &["llama", "iquestcoder", "xverse"],
+    "Llama 1 to 3, IQuest-Coder, TeleChat 3, XVERSE",
+    &["llama", "iquestcoder", "telechat3", "xverse"],
     parse,
 )];
 
