@@ -59,6 +59,14 @@ def stablelm(**values):
     return layer_normed("stablelm", "StableLmForCausalLM", "layer_norm_eps", **{**defaults, **values})
 
 
+def gpt_neox(**values):
+    # mlx-lm takes the approximation of GELU whatever the config says, and four times the width inside.
+    defaults = {"hidden_act": "gelu_fast", "rotary_pct": 0.25, "rotary_emb_base": 10000, "use_parallel_residual": True, "intermediate_size": 512}
+    config = layer_normed("gpt_neox", "GPTNeoXForCausalLM", "layer_norm_eps", **{**defaults, **values})
+    del config["rope_theta"], config["num_key_value_heads"]
+    return config
+
+
 def telechat3(**values):
     scaling = {"type": "telechat3-yarn", "rope_type": "telechat3-yarn", "factor": 4.0, "original_max_position_embeddings": 64}
     return decoder("telechat3", "TeleChat3ForCausalLM", **{"rope_scaling": scaling, "attention_bias": False, "mlp_bias": False, **values})

@@ -55,8 +55,9 @@ pub struct DecoderConfig {
     /// Numbers that no layer has, because the weights lack those that would have them.
     pub absent_layers: Vec<u32>,
     /// Parts of tensor names, and what this loader calls them: `("operator_norm", "input_layernorm")`. A part is one or
-    /// more whole segments between dots; of several rows that fit a name the first counts.
-    pub renames: &'static [(&'static str, &'static str)],
+    /// more whole segments between dots; of several rows that fit a name the first counts. One table after another is
+    /// applied.
+    pub renames: &'static [&'static [(&'static str, &'static str)]],
 }
 
 /// Norms. Those of queries and keys are root mean square norms in any case.
@@ -120,6 +121,8 @@ pub enum NormPlacement {
     Sandwich,
     /// `input_layernorm` before mixer and feed, which read the same stream beside each other (Cohere).
     Parallel,
+    /// The same with `post_attention_layernorm` before the feed (GPT-NeoX).
+    ParallelPair,
 }
 
 /// How a layer mixes positions.

@@ -82,7 +82,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     };
     let rope = RopeConfig::golden(shapes.head_dim, theta)?;
     let mut config = shapes.decoder(vec![rope], vec![layer; shapes.layers as usize]);
-    config.renames = NAMES;
+    config.renames = &[NAMES];
     config.norm.bare = true;
     config.family()
 }

@@ -64,7 +64,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     };
     let layers = vec![layer; shapes.layers as usize];
     let mut config = shapes.decoder(vec![rope], layers);
-    config.renames = NORMS;
+    config.renames = &[NORMS];
     config.family()
 }
 

@@ -60,6 +60,6 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let defaults = Defaults::new(150_000.0);
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     let mut config = shapes.decoder(vec![rope], layers.collect());
-    config.renames = ROUTER;
+    config.renames = &[ROUTER];
     config.family()
 }

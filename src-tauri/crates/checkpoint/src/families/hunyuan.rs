@@ -38,7 +38,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     if source.text.flag("use_qk_norm")?.unwrap_or(true) {
         config.each_attention(|attention| attention.qk_norm = QkNorm::PerHeadTurned);
     }
-    config.renames = NORMS;
+    config.renames = &[NORMS];
     config.family()
 }
 

@@ -121,7 +121,7 @@ fn decoder(text: Fields<'_>, feed_forward: impl Fn(usize) -> FeedForward) -> Res
     let defaults = Defaults::new(1_000_000.0);
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     Ok(DecoderConfig {
-        renames: RENAMES,
+        renames: &[RENAMES],
         ..shapes.decoder(vec![rope], layers.collect())
     })
 }

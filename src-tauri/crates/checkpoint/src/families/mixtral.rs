@@ -28,6 +28,6 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         shared: None,
     };
     config.each_layer(|layer| layer.feed_forward = FeedForward::Moe(experts));
-    config.renames = NAMES;
+    config.renames = &[NAMES];
     config.family()
 }

@@ -12,6 +12,7 @@ mod gemma3n;
 mod gemma4;
 mod glm4;
 mod glm4_moe;
+mod gpt_neox;
 mod gpt_oss;
 mod granite;
 mod hunyuan;
@@ -68,6 +69,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     gemma4::FAMILIES,
     glm4::FAMILIES,
     glm4_moe::FAMILIES,
+    gpt_neox::FAMILIES,
     gpt_oss::FAMILIES,
     granite::FAMILIES,
     hunyuan::FAMILIES,

@@ -55,6 +55,6 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     let mut config = shapes.decoder(vec![rope], vec![layer; shapes.layers as usize]);
     config.norm.kind = NormKind::Layer { bias: true };
-    config.renames = NAMES;
+    config.renames = &[NAMES];
     config.family()
 }

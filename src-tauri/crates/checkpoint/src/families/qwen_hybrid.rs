@@ -92,7 +92,7 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     Ok(DecoderConfig {
         norm_offset_unless_sanitized: true,
-        renames: SHARED,
+        renames: &[SHARED],
         ..shapes.decoder(vec![rope], layers.collect())
     })
 }

@@ -29,7 +29,7 @@ pub(super) fn qwen2_moe(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
     let mut config = with_experts(text, false)?;
     config.each_attention(|attention| attention.qkv_bias = true);
-    config.renames = SHARED;
+    config.renames = &[SHARED];
     config.family()
 }
 

@@ -27,6 +27,9 @@ pub struct AttentionConfig {
     pub softcap: Option<f32>,
     /// True if q, k and v must have a bias.
     pub qkv_bias: bool,
+    /// True if a joined `qkv_proj` has the queries, the key and the value of one key head after those of another
+    /// (InternLM 2, GPT-NeoX); else all queries come first.
+    pub joined_by_key_head: bool,
     /// True if o must have a bias.
     pub o_bias: bool,
     /// Norms of queries and keys.
@@ -52,6 +55,7 @@ impl AttentionConfig {
             scale: (head_dim as f32).powf(-0.5),
             softcap: None,
             qkv_bias: false,
+            joined_by_key_head: false,
             o_bias: false,
             qk_norm: QkNorm::None,
             query_scaling: None,

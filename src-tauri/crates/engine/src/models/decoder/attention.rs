@@ -251,7 +251,10 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
         bias("qkv_proj")?;
         let stored = config.stored_key_heads as i32;
         let projection = Projection::new(joined, queries + 2 * stored * width);
+        let shared = config.heads as i32 / config.key_heads as i32 * width;
+        let by_key_head = [0..shared, shared..shared + width, shared + width..shared + 2 * width];
         vec![match config.key_heads as i32 / stored {
+            1 if config.joined_by_key_head => projection.deinterleaved(&by_key_head),
             1 => projection,
             times => projection.repeated(queries, width, times),
         }]

@@ -26,7 +26,7 @@ pub(super) struct Layer {
     pre_feed_forward_norm: Option<Norm>,
     feed_forward: FeedForward,
     post_feed_forward_norm: Option<RmsNorm>,
-    /// True if the network reads the stream as the mixer did.
+    /// True if the network reads the stream as it was before the mixer, normed as for the mixer if it has no norm.
     parallel: bool,
 }
 
@@ -47,6 +47,7 @@ impl Layer {
                 Some("post_feedforward_layernorm"),
             ],
             NormPlacement::Parallel => [Some("input_layernorm"), None, None, None],
+            NormPlacement::ParallelPair => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
         };
         let path = |name: &str| format!("layers.{layer}.{name}");
         let (width, kind, dtype) = (loading.config.hidden_size as i32, loading.config.norm, loading.dtype);
@@ -64,7 +65,7 @@ impl Layer {
             post_mixer_norm: after(post_mixer_norm, loading.weights)?,
             pre_feed_forward_norm: before(pre_feed_forward_norm, loading.weights)?,
             post_feed_forward_norm: after(post_feed_forward_norm, loading.weights)?,
-            parallel: config.norms == NormPlacement::Parallel,
+            parallel: matches!(config.norms, NormPlacement::Parallel | NormPlacement::ParallelPair),
             mixer: Mixer::load(&config.mixer, layer, loading)?,
             feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
@@ -99,7 +100,7 @@ impl Layer {
         })
     }
 
-    /// The same for a layer whose mixer and network read the same normed stream.
+    /// The same for a layer whose mixer and network read the same stream.
     fn beside<'a>(
         &'a self,
         stream: &mut ResidualStream<'a>,
@@ -111,9 +112,12 @@ impl Layer {
             Some(norm) => norm.of(stream)?,
             None => stream.sum()?.clone(),
         };
-        let read = || ResidualStream::new(normed.clone());
-        let mixed = self.mixer.forward(&mut read(), None, step, caches)?;
-        let fed = self.feed(&mut read())?;
+        let mut read = ResidualStream::new(normed);
+        let mixed = self.mixer.forward(&mut read, None, step, caches)?;
+        if self.pre_feed_forward_norm.is_some() {
+            read = ResidualStream::new(stream.sum()?.clone());
+        }
+        let fed = self.feed(&mut read)?;
         residual_add.add(stream, mixed.add(&fed)?, None)
     }
 

@@ -67,7 +67,7 @@ pub struct Decoder {
 impl Decoder {
     /// Builds the model; every tensor of it is computed when this returns.
     pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
-        weights.rename(config.renames);
+        config.renames.iter().for_each(|table| weights.rename(table));
         let config = &as_stored(config, weights);
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let dtype = weights
