@@ -59,6 +59,14 @@ def stablelm(**values):
     return layer_normed("stablelm", "StableLmForCausalLM", "layer_norm_eps", **{**defaults, **values})
 
 
+def internlm2(**values):
+    return decoder("internlm2", "InternLM2ForCausalLM", **{"bias": False, "rope_scaling": None, **values})
+
+
+def internlm3(**values):
+    return decoder("internlm3", "InternLM3ForCausalLM", **{"bias": False, "qkv_bias": False, "rope_scaling": None, **values})
+
+
 def gpt_neox(**values):
     # mlx-lm takes the approximation of GELU whatever the config says, and four times the width inside.
     defaults = {"hidden_act": "gelu_fast", "rotary_pct": 0.25, "rotary_emb_base": 10000, "use_parallel_residual": True, "intermediate_size": 512}

@@ -17,6 +17,7 @@ mod gpt_oss;
 mod granite;
 mod hunyuan;
 mod idefics;
+mod internlm;
 mod lfm2;
 mod llama;
 mod mistral;
@@ -74,6 +75,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     granite::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,
+    internlm::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
     mistral::FAMILIES,
