@@ -67,6 +67,13 @@ def internlm3(**values):
     return decoder("internlm3", "InternLM3ForCausalLM", **{"bias": False, "qkv_bias": False, "rope_scaling": None, **values})
 
 
+def exaone(**values):
+    config = layer_normed("exaone", "ExaoneForCausalLM", "layer_norm_epsilon", **{"tie_word_embeddings": True, **values})
+    config["num_layers"] = config.pop("num_hidden_layers")
+    config["activation_function"] = config.pop("hidden_act")
+    return config
+
+
 def gpt_neox(**values):
     # mlx-lm takes the approximation of GELU whatever the config says, and four times the width inside.
     defaults = {"hidden_act": "gelu_fast", "rotary_pct": 0.25, "rotary_emb_base": 10000, "use_parallel_residual": True, "intermediate_size": 512}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from further_shapes import (
-    cohere, cohere2, gemma, gemma2, gpt_neox, internlm2, internlm3, phi, stablelm, starcoder2,
+    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, internlm2, internlm3, phi, stablelm, starcoder2,
     telechat3,
 )
 from shapes import (
@@ -194,6 +194,9 @@ FURTHER = [
     Variant("internlm3", internlm3()),
     Variant("internlm3-bias-f16", internlm3(bias=True, qkv_bias=True), F16),
     Variant("internlm3-4bit", internlm3(), BF16, Q(4, 64)),
+    Variant("exaone", exaone()),
+    Variant("exaone-llama3-f16", exaone(**LLAMA3), F16),
+    Variant("exaone-4bit", exaone(tie_word_embeddings=False), BF16, Q(4, 64)),
     Variant("gpt_neox", gpt_neox(), layout=(layouts.neox,)),
     Variant("gpt_neox-in-turn-f16", gpt_neox(use_parallel_residual=False, rotary_pct=0.5), F16),
     Variant("gpt_neox-4bit", gpt_neox(), BF16, Q(4, 64)),

@@ -4,6 +4,7 @@ mod bert;
 mod cohere;
 mod deepseek;
 mod ernie4_5;
+mod exaone;
 mod exaone4;
 mod falcon_ocr;
 mod gemma;
@@ -62,6 +63,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     cohere::FAMILIES,
     deepseek::FAMILIES,
     ernie4_5::FAMILIES,
+    exaone::FAMILIES,
     exaone4::FAMILIES,
     falcon_ocr::FAMILIES,
     gemma::FAMILIES,

@@ -37,11 +37,16 @@ impl Shapes {
             head_dim: text.number("head_dim")?.unwrap_or(hidden_size / heads),
             width,
             eps: text.number("rms_norm_eps")?.unwrap_or(1e-6),
-            lm_head: match text.flag("tie_word_embeddings")? {
-                Some(true) => LmHead::Tied,
-                Some(false) => LmHead::Untied,
-                None => LmHead::UntiedIfPresent,
-            },
+            lm_head: Self::lm_head(text)?,
+        })
+    }
+
+    /// The place of the output layer by `tie_word_embeddings`.
+    pub(super) fn lm_head(text: Fields<'_>) -> Result<LmHead, Error> {
+        Ok(match text.flag("tie_word_embeddings")? {
+            Some(true) => LmHead::Tied,
+            Some(false) => LmHead::Untied,
+            None => LmHead::UntiedIfPresent,
         })
     }
 
