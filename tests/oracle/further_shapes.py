@@ -67,6 +67,11 @@ def internlm3(**values):
     return decoder("internlm3", "InternLM3ForCausalLM", **{"bias": False, "qkv_bias": False, "rope_scaling": None, **values})
 
 
+def minicpm(**values):
+    scales = {"scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 64}
+    return decoder("minicpm", "MiniCPMForCausalLM", **{"rope_scaling": None, **scales, **values})
+
+
 def exaone(**values):
     config = layer_normed("exaone", "ExaoneForCausalLM", "layer_norm_epsilon", **{"tie_word_embeddings": True, **values})
     config["num_layers"] = config.pop("num_hidden_layers")

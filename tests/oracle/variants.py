@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from further_shapes import (
-    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, internlm2, internlm3, phi, stablelm, starcoder2,
+    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, internlm2, internlm3, minicpm, phi, stablelm, starcoder2,
     telechat3,
 )
 from shapes import (
@@ -194,6 +194,9 @@ FURTHER = [
     Variant("internlm3", internlm3()),
     Variant("internlm3-bias-f16", internlm3(bias=True, qkv_bias=True), F16),
     Variant("internlm3-4bit", internlm3(), BF16, Q(4, 64)),
+    Variant("minicpm", minicpm()),
+    Variant("minicpm-f16", minicpm(num_hidden_layers=5), F16),
+    Variant("minicpm-4bit", minicpm(), BF16, Q(4, 32)),
     Variant("exaone", exaone()),
     Variant("exaone-llama3-f16", exaone(**LLAMA3), F16),
     Variant("exaone-4bit", exaone(tie_word_embeddings=False), BF16, Q(4, 64)),

@@ -21,6 +21,7 @@ mod idefics;
 mod internlm;
 mod lfm2;
 mod llama;
+mod minicpm;
 mod mistral;
 mod mixtral;
 mod mllama;
@@ -80,6 +81,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     internlm::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
+    minicpm::FAMILIES,
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
