@@ -72,6 +72,11 @@ def minicpm(**values):
     return decoder("minicpm", "MiniCPMForCausalLM", **{"rope_scaling": None, **scales, **values})
 
 
+def helium(**values):
+    defaults = {"head_dim": 32, "hidden_size": 128, "attention_bias": False, "mlp_bias": False, "num_key_value_heads": 4}
+    return decoder("helium", "HeliumForCausalLM", **{**defaults, **values})
+
+
 def exaone(**values):
     config = layer_normed("exaone", "ExaoneForCausalLM", "layer_norm_epsilon", **{"tie_word_embeddings": True, **values})
     config["num_layers"] = config.pop("num_hidden_layers")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from further_shapes import (
-    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, internlm2, internlm3, minicpm, phi, stablelm, starcoder2,
+    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, helium, internlm2, internlm3, minicpm, phi, stablelm, starcoder2,
     telechat3,
 )
 from shapes import (
@@ -197,6 +197,9 @@ FURTHER = [
     Variant("minicpm", minicpm()),
     Variant("minicpm-f16", minicpm(num_hidden_layers=5), F16),
     Variant("minicpm-4bit", minicpm(), BF16, Q(4, 32)),
+    Variant("helium", helium()),
+    Variant("helium-bias-f16", helium(attention_bias=True), F16),
+    Variant("helium-4bit", helium(), BF16, Q(4, 64)),
     Variant("exaone", exaone()),
     Variant("exaone-llama3-f16", exaone(**LLAMA3), F16),
     Variant("exaone-4bit", exaone(tie_word_embeddings=False), BF16, Q(4, 64)),

@@ -16,6 +16,7 @@ mod glm4_moe;
 mod gpt_neox;
 mod gpt_oss;
 mod granite;
+mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
@@ -76,6 +77,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     gpt_neox::FAMILIES,
     gpt_oss::FAMILIES,
     granite::FAMILIES,
+    helium::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
