@@ -77,6 +77,11 @@ def helium(**values):
     return decoder("helium", "HeliumForCausalLM", **{**defaults, **values})
 
 
+def nemotron(**values):
+    defaults = {"hidden_act": "relu2", "partial_rotary_factor": 0.5, "attention_bias": False, "mlp_bias": False}
+    return layer_normed("nemotron", "NemotronForCausalLM", "norm_eps", **{**defaults, **values})
+
+
 def exaone(**values):
     config = layer_normed("exaone", "ExaoneForCausalLM", "layer_norm_epsilon", **{"tie_word_embeddings": True, **values})
     config["num_layers"] = config.pop("num_hidden_layers")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from further_shapes import (
-    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, helium, internlm2, internlm3, minicpm, phi, stablelm, starcoder2,
+    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
 )
 from shapes import (
@@ -200,6 +200,9 @@ FURTHER = [
     Variant("helium", helium()),
     Variant("helium-bias-f16", helium(attention_bias=True), F16),
     Variant("helium-4bit", helium(), BF16, Q(4, 64)),
+    Variant("nemotron", nemotron()),
+    Variant("nemotron-bias-f16", nemotron(attention_bias=True, mlp_bias=True, partial_rotary_factor=0.25), F16),
+    Variant("nemotron-4bit", nemotron(), BF16, Q(4, 64)),
     Variant("exaone", exaone()),
     Variant("exaone-llama3-f16", exaone(**LLAMA3), F16),
     Variant("exaone-4bit", exaone(tie_word_embeddings=False), BF16, Q(4, 64)),

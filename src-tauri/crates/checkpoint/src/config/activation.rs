@@ -46,6 +46,8 @@ pub enum EncoderActivation {
     Relu,
     /// `x · sigmoid(x)`.
     Silu,
+    /// The square of what is above 0 (Nemotron).
+    SquaredRelu,
 }
 
 impl EncoderActivation {
@@ -56,6 +58,7 @@ impl EncoderActivation {
             "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Ok(Self::GeluTanh),
             "quick_gelu" => Ok(Self::QuickGelu),
             "relu" => Ok(Self::Relu),
+            "relu2" => Ok(Self::SquaredRelu),
             "silu" | "swish" => Ok(Self::Silu),
             other => Err(Error::Unsupported(format!("the activation `{other}`"))),
         }

@@ -26,6 +26,7 @@ mod minicpm;
 mod mistral;
 mod mixtral;
 mod mllama;
+mod nemotron;
 mod nomic_bert;
 mod olmo;
 mod phi;
@@ -87,6 +88,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
+    nemotron::FAMILIES,
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
     phi::FAMILIES,

@@ -172,10 +172,12 @@ impl Linear {
 
     /// The activation of every output.
     pub fn activated(&self, x: &Tensor, activation: &Pointwise) -> Result<Tensor> {
-        match fast::linear::biased(self.weight.rows(), x, self.bias.as_ref(), Some(activation.fusible()))? {
-            Some(activated) => Ok(activated),
-            None => activation.forward(&self.forward(x)?),
+        if let Some(fusible) = activation.fusible() {
+            if let Some(activated) = fast::linear::biased(self.weight.rows(), x, self.bias.as_ref(), Some(fusible))? {
+                return Ok(activated);
+            }
         }
+        activation.forward(&self.forward(x)?)
     }
 
     fn multiply(&self, x: &Tensor) -> Result<Tensor> {

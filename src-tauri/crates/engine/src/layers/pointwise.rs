@@ -38,6 +38,11 @@ pub enum Pointwise {
     },
     /// `x · sigmoid(x)`.
     Silu,
+    /// The square of what is above 0.
+    SquaredRelu {
+        /// Zero.
+        zero: Tensor,
+    },
 }
 
 impl Pointwise {
@@ -56,24 +61,28 @@ impl Pointwise {
             },
             EncoderActivation::Relu => Self::Relu { zero: scalar(0.0)? },
             EncoderActivation::Silu => Self::Silu,
+            EncoderActivation::SquaredRelu => Self::SquaredRelu { zero: scalar(0.0)? },
         })
     }
 
-    /// Its name for operations that fuse it.
-    pub fn fusible(&self) -> PointwiseActivation {
-        match self {
+    /// Its name for operations that fuse it, if they know it.
+    pub fn fusible(&self) -> Option<PointwiseActivation> {
+        Some(match self {
             Self::Gelu { .. } => PointwiseActivation::Gelu,
             Self::GeluTanh(_) => PointwiseActivation::GeluTanh,
             Self::QuickGelu { .. } => PointwiseActivation::QuickGelu,
             Self::Relu { .. } => PointwiseActivation::Relu,
             Self::Silu => PointwiseActivation::Silu,
-        }
+            Self::SquaredRelu { .. } => return None,
+        })
     }
 
     /// The function of every element.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        if let Some(activated) = kernels().pointwise(self.fusible(), x)? {
-            return Ok(activated);
+        if let Some(fusible) = self.fusible() {
+            if let Some(activated) = kernels().pointwise(fusible, x)? {
+                return Ok(activated);
+            }
         }
         match self {
             Self::Gelu { root, one, half } => x.mul(root)?.erf()?.add(one)?.mul(half)?.mul(x),
@@ -81,6 +90,7 @@ impl Pointwise {
             Self::QuickGelu { slope } => x.mul(slope)?.sigmoid()?.mul(x),
             Self::Relu { zero } => x.maximum(zero),
             Self::Silu => x.sigmoid()?.mul(x),
+            Self::SquaredRelu { zero } => x.maximum(zero)?.square(),
         }
     }
 
@@ -89,7 +99,7 @@ impl Pointwise {
         let gate = match self {
             Self::GeluTanh(_) => Some(GateActivation::Gelu),
             Self::Silu => Some(GateActivation::Silu),
-            Self::Gelu { .. } | Self::QuickGelu { .. } | Self::Relu { .. } => None,
+            Self::Gelu { .. } | Self::QuickGelu { .. } | Self::Relu { .. } | Self::SquaredRelu { .. } => None,
         };
         if let Some(gate) = gate {
             if let Some(gated) = fast::activation::times(gate, x, other)? {
