@@ -97,6 +97,12 @@ def gpt_neox(**values):
     return config
 
 
+def granitemoe(**values):
+    scales = {"embedding_multiplier": 12.0, "attention_multiplier": 0.25, "residual_multiplier": 0.5, "logits_scaling": 2.0}
+    experts = {"num_local_experts": 8, "num_experts_per_tok": 3, "intermediate_size": 64, "tie_word_embeddings": True}
+    return decoder("granitemoe", "GraniteMoeForCausalLM", **{"attention_bias": False, "rope_scaling": None, **scales, **experts, **values})
+
+
 def telechat3(**values):
     scaling = {"type": "telechat3-yarn", "rope_type": "telechat3-yarn", "factor": 4.0, "original_max_position_embeddings": 64}
     return decoder("telechat3", "TeleChat3ForCausalLM", **{"rope_scaling": scaling, "attention_bias": False, "mlp_bias": False, **values})

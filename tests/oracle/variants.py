@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from further_shapes import (
-    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
+    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
 )
 from shapes import (
@@ -209,6 +209,9 @@ FURTHER = [
     Variant("gpt_neox", gpt_neox(), layout=(layouts.neox,)),
     Variant("gpt_neox-in-turn-f16", gpt_neox(use_parallel_residual=False, rotary_pct=0.5), F16),
     Variant("gpt_neox-4bit", gpt_neox(), BF16, Q(4, 64)),
+    Variant("granitemoe", granitemoe(), layout=(layouts.granite_experts,)),
+    Variant("granitemoe-untied", granitemoe(tie_word_embeddings=False, attention_bias=True)),
+    Variant("granitemoe-4bit", granitemoe(), F32, Q(4, 64)),
     Variant("telechat3", telechat3()),
     Variant("telechat3-f16", telechat3(tie_word_embeddings=True, rope_scaling=None), F16),
     Variant("telechat3-4bit", telechat3(), BF16, Q(4, 64)),
