@@ -48,8 +48,11 @@ pub async fn unload_model(handle: AppHandle, app: State<'_, App>, reference: Str
 /// The loaded models and the memory they take.
 #[command(chat, models, settings)]
 pub async fn engine_status(app: State<'_, App>) -> Result<EngineStatus> {
+    // The engine has found its devices when it answers.
+    let memory = app.engine.memory().await?;
     Ok(EngineStatus {
         loaded: app.engine.loaded(),
-        memory: app.engine.memory().await?,
+        memory,
+        has_card: app.engine.has_card(),
     })
 }

@@ -13,4 +13,8 @@ loaded: Array<ModelInfo>,
 /**
  * The engine's memory.
  */
-memory: MemoryFigures, };
+memory: MemoryFigures, 
+/**
+ * True if there is a graphics card with a memory of its own, so that there is a choice of the device.
+ */
+has_card: boolean, };

@@ -103,6 +103,7 @@ export const REASONS: readonly Reason[] = [
   "model_memory",
   "memory_beside_loaded",
   "card_memory",
+  "card_and_memory",
   "prompt_memory",
   "image_kind",
   "image_too_large",
@@ -221,7 +222,8 @@ export const DEFAULT_SETTINGS: Settings = {
   "engine": {
     "unload_after": null,
     "prefix_cache": null,
-    "threads": null
+    "threads": null,
+    "device": "auto"
   }
 };
 

@@ -16,6 +16,7 @@ export interface Remedy {
 const TO_LOCAL: Remedy = { labelKey: 'remedy.repair', page: 'local' };
 const TO_DISCOVER: Remedy = { labelKey: 'remedy.otherModel', page: 'discover' };
 const TO_LOADED: Remedy = { labelKey: 'remedy.eject', page: 'models' };
+const TO_DEVICE: Remedy = { labelKey: 'remedy.device', page: 'models' };
 const TO_ACCESS: Remedy = { labelKey: 'remedy.access', page: 'discover' };
 const TO_TOKEN: Remedy = { labelKey: 'remedy.token', page: 'models' };
 const TO_CONNECTIONS: Remedy = { labelKey: 'remedy.connections', page: 'connections' };
@@ -25,7 +26,7 @@ const TO_STORAGE: Remedy = { labelKey: 'remedy.storage', page: 'privacy' };
 
 const BY_REASON: { readonly [R in NonNullable<HostError['reason']>]?: Remedy } = {
   memory_beside_loaded: TO_LOADED,
-  card_memory: TO_LOADED,
+  card_memory: TO_DEVICE,
   endpoint_missing: TO_CONNECTIONS,
   endpoint_model_missing: TO_CONNECTIONS,
   endpoint_unreadable: TO_CONNECTIONS,

@@ -273,13 +273,28 @@ impl Core {
         }
     }
 
-    /// Tells the followers of the settings, if these differ from the last ones.
+    /// Tells the engine and the followers of the settings, if these differ from the last ones. A request that follows
+    /// finds the engine as it is set.
     pub(crate) fn tell_settings(&self, settings: Settings) {
-        self.settings.send_if_modified(|known| {
+        let changed = self.settings.send_if_modified(|known| {
             let changed = *known != settings;
             *known = settings;
             changed
         });
+        if changed {
+            self.tell_engine();
+        }
+    }
+
+    /// Tells the engine of this computer what it may keep in memory, and by what it computes.
+    pub(crate) fn tell_engine(&self) {
+        let set = self.settings.borrow().engine;
+        if let Some(engine) = self.engine.local() {
+            engine.limit_prefix_caches(set.prefix_cache_bytes());
+            engine.unload_after(set.unload_after());
+            engine.set_threads(set.threads);
+            engine.set_device(set.device);
+        }
     }
 }
 

@@ -96,6 +96,7 @@ impl Chat {
                 tracing::warn!(%error, "images without a message could not be removed");
             }
         }
+        core.tell_engine();
         background::spawn(core);
         Ok(chat)
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use mlx::{compiled_kernels, memory};
 use protocol::{
-    AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, EmbeddingRequest, Embeddings, Engine, EngineActivity,
-    EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Priority,
-    Receiver, Request, TokenCount,
+    AnswerNowFlag, CancelFlag, CancelOnDrop, Capabilities, ComputeDevice, EmbeddingRequest, Embeddings, Engine,
+    EngineActivity, EngineEvent, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo,
+    ModelSource, Priority, Receiver, Request, TokenCount,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -280,6 +280,16 @@ impl LocalEngine for MlxEngine {
 
     fn set_threads(&self, threads: Option<u32>) {
         kernels::set_threads(threads);
+    }
+
+    fn set_device(&self, device: ComputeDevice) {
+        if self.0.shared.set_device(device) {
+            self.send(Command::Connect);
+        }
+    }
+
+    fn has_card(&self) -> bool {
+        self.0.shared.has_card()
     }
 
     fn loaded(&self) -> Vec<ModelInfo> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use protocol::MemoryGuard;
+use protocol::{ComputeDevice, MemoryGuard};
 
 /// The options that a host starts its engine with.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,8 @@ pub struct EngineOptions {
     pub metal_library: Option<PathBuf>,
     /// When answers are drafted from what they repeat.
     pub prompt_lookup: PromptLookup,
+    /// The device that computes, whichever is set later; `None` for the best one until another is set.
+    pub device: Option<ComputeDevice>,
 }
 
 /// When answers are drafted.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mlx::device::Device;
 use mlx::memory;
-use protocol::{EngineActivity, MemoryFigures, MemoryGuard, ModelInfo};
+use protocol::{ComputeDevice, EngineActivity, MemoryFigures, MemoryGuard, ModelInfo};
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Result};
@@ -36,6 +36,10 @@ pub struct EngineState {
     max_sequences: AtomicUsize,
     /// The bytes that the prefix cache of each model may hold, if that was set.
     prefix_cache: Mutex<Option<u64>>,
+    /// The device that computes.
+    device: Mutex<ComputeDevice>,
+    /// True if there is a graphics card.
+    has_card: AtomicBool,
     /// Held while a schema is compiled: one at a time, so that cores are left for answers.
     schema_check: Mutex<()>,
 }
@@ -47,6 +51,7 @@ impl EngineState {
     /// Nothing is loaded, and no request waits.
     pub fn new(options: EngineOptions) -> Self {
         Self {
+            device: Mutex::new(options.device.unwrap_or_default()),
             options,
             ..Self::default()
         }
@@ -109,6 +114,27 @@ impl EngineState {
     pub fn set_prefix_cache(&self, bytes: Option<u64>) -> bool {
         let mut known = self.prefix_cache.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *known, bytes) != bytes
+    }
+
+    /// The device that computes, or soon will.
+    pub fn device(&self) -> ComputeDevice {
+        *self.device.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the device that computes, unless the host chose one for good; returns whether that is a change.
+    pub fn set_device(&self, device: ComputeDevice) -> bool {
+        let mut known = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+        self.options.device.is_none() && std::mem::replace(&mut *known, device) != device
+    }
+
+    /// True if there is a graphics card, whether it computes or not.
+    pub fn has_card(&self) -> bool {
+        self.has_card.load(Ordering::Acquire)
+    }
+
+    /// Says whether there is a graphics card.
+    pub fn set_has_card(&self, has_card: bool) {
+        self.has_card.store(has_card, Ordering::Release);
     }
 
     /// The loaded models.

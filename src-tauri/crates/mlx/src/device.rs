@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_void, CStr};
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 use mlx_sys::mlx_stream;
 
@@ -66,8 +66,17 @@ pub fn use_metal_library(path: &std::path::Path) -> Result<()> {
     Ok(mlx_rs::metal::set_metallib_path(path.to_str().ok_or_else(unnameable)?)?)
 }
 
-/// Connects this thread with MLX; only a thread that called this may touch a `Tensor`.
+/// Connects this thread with MLX's best device; only a thread that called this may touch a `Tensor`.
 pub fn connect() -> Result<Device> {
+    connect_to(true)
+}
+
+/// As [`connect`], with the processor also where there is a GPU.
+pub fn connect_to_processor() -> Result<Device> {
+    connect_to(false)
+}
+
+fn connect_to(gpu: bool) -> Result<Device> {
     ERROR_HANDLER.call_once(|| {
         // mlx-rs installs its handler with its first call. Ours replaces it, because this crate calls MLX itself and
         // the messages that mlx-rs keeps are out of its reach.
@@ -76,30 +85,67 @@ pub fn connect() -> Result<Device> {
         unsafe { mlx_sys::mlx_set_error_handler(Some(keep_error), std::ptr::null_mut(), None) };
         blas::set_up();
     });
-    // SAFETY: plain queries with valid out-pointers; the device handle is freed once.
+    let found = gpu_kind()?;
+    let (device, kind) = match found {
+        Some(device) if gpu => (device, mlx_sys::mlx_device_type__MLX_GPU),
+        _ => (Device::Cpu, mlx_sys::mlx_device_type__MLX_CPU),
+    };
+    // SAFETY: calls with valid handles and out-pointers; the device handle is freed once.
     let connection = unsafe {
-        let mut device = mlx_sys::mlx_device_new();
-        check(mlx_sys::mlx_get_default_device(&mut device))?;
-        let mut kind = mlx_sys::mlx_device_type__MLX_CPU;
-        check(mlx_sys::mlx_device_get_type(&mut kind, device))?;
+        let chosen = mlx_sys::mlx_device_new_type(kind, 0);
         let mut stream = mlx_sys::mlx_stream_new();
-        check(mlx_sys::mlx_get_default_stream(&mut stream, device))?;
-        mlx_sys::mlx_device_free(device);
-        let mut metal = false;
-        check(mlx_sys::mlx_metal_is_available(&mut metal))?;
-        let device = match kind {
-            mlx_sys::mlx_device_type__MLX_CPU => Device::Cpu,
-            _ if metal => Device::Metal,
-            _ => Device::Cuda,
-        };
+        // MLX's evaluation waits on a stream of the default device.
+        let connected = check(mlx_sys::mlx_get_default_stream(&mut stream, chosen))
+            .and_then(|()| check(mlx_sys::mlx_set_default_device(chosen)));
+        mlx_sys::mlx_device_free(chosen);
+        connected?;
         Connection {
             stream,
             device,
             computes: device,
         }
     };
-    CONNECTION.set(Some(connection));
+    if found == Some(Device::Cuda) {
+        limit_memory(device)?;
+    }
+    if let Some(before) = CONNECTION.replace(Some(connection)) {
+        // SAFETY: the stream came from an earlier call and is not used again.
+        unsafe {
+            mlx_sys::mlx_synchronize(before.stream);
+            mlx_sys::mlx_stream_free(before.stream);
+        }
+    }
     Ok(connection.device)
+}
+
+/// Limits MLX's memory where there is an NVIDIA GPU. Its own limit is the card's, by which it would keep no buffers and
+/// wait after each operation of a larger model that the processor computes.
+fn limit_memory(device: Device) -> Result<()> {
+    static CARD: OnceLock<usize> = OnceLock::new();
+    let now = mlx_rs::memory::memory_limit()?;
+    let card = *CARD.get_or_init(|| now);
+    // MLX subtracts it from what it holds, as a signed number.
+    mlx_rs::memory::set_memory_limit(if device == Device::Cpu {
+        isize::MAX as usize
+    } else {
+        card
+    })?;
+    Ok(())
+}
+
+/// The GPU that MLX can compute on, whichever device this thread is connected with.
+pub fn gpu_kind() -> Result<Option<Device>> {
+    let (mut available, mut metal) = (false, false);
+    // SAFETY: plain queries with valid out-pointers; the device handle is freed once.
+    unsafe {
+        let gpu = mlx_sys::mlx_device_new_type(mlx_sys::mlx_device_type__MLX_GPU, 0);
+        let asked = check(mlx_sys::mlx_device_is_available(&mut available, gpu));
+        mlx_sys::mlx_device_free(gpu);
+        asked?;
+        check(mlx_sys::mlx_metal_is_available(&mut metal))?;
+    }
+    let kind = if metal { Device::Metal } else { Device::Cuda };
+    Ok(available.then_some(kind))
 }
 
 /// Ends what [`connect`] began; every tensor of this thread must be gone.

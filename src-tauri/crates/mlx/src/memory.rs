@@ -50,6 +50,12 @@ pub fn limit() -> Result<u64> {
     Ok(mlx_rs::memory::memory_limit()? as u64)
 }
 
+/// Makes [`limit`] this many bytes, for all of the process; returns what it was.
+#[cfg(feature = "test-support")]
+pub fn set_limit(bytes: u64) -> Result<u64> {
+    Ok(mlx_rs::memory::set_memory_limit(bytes as usize)? as u64)
+}
+
 /// Waits for work that an abnormal end may have left in flight, and frees its buffers.
 pub fn drain() {
     match catch_unwind(|| synchronize().and_then(|()| clear_cache())) {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use ts_rs::TS;
 
 use crate::{
     Capabilities, EmbeddingRequest, Embeddings, EngineEvent, Error, ErrorCode, FolderSource, LoadEvent, MemoryFigures,
@@ -116,6 +118,17 @@ pub struct EngineActivity {
     pub slots: usize,
 }
 
+/// The choice of the device that computes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum ComputeDevice {
+    /// The GPU, if there is one.
+    #[default]
+    Auto,
+    /// The processor.
+    Cpu,
+}
+
 /// An engine that loads models from folders into this computer's memory.
 pub trait LocalEngine: Engine {
     /// Loads a model, replacing the least recently used ones if it does not fit next to them; a model that is answering
@@ -157,6 +170,16 @@ pub trait LocalEngine: Engine {
     /// Lets so many threads compute on the processor from now on; `None` for as many as suit this computer. An engine
     /// that computes elsewhere does nothing.
     fn set_threads(&self, _threads: Option<u32>) {}
+
+    /// Computes on this device from now on. If that is a change, every model is unloaded after the running jobs have
+    /// ended, and jobs that arrive meanwhile wait. An engine without a choice does nothing.
+    fn set_device(&self, _device: ComputeDevice) {}
+
+    /// True if there is a graphics card with a memory of its own, whether it is used or not. Known once the engine has
+    /// answered a call.
+    fn has_card(&self) -> bool {
+        false
+    }
 
     /// The loaded models, the most recently used last.
     fn loaded(&self) -> Vec<ModelInfo>;

@@ -38,7 +38,7 @@ pub use citation_marks::{citation_marks, CitationMark};
 pub use document_search::{DocumentCollection, DocumentSearch};
 pub use embedding::{EmbeddingInput, EmbeddingRequest, Embeddings};
 pub use engine::{
-    AnswerNowFlag, CancelFlag, CancelOnDrop, Engine, EngineActivity, JobHandle, LocalEngine, MemoryGuard,
+    AnswerNowFlag, CancelFlag, CancelOnDrop, ComputeDevice, Engine, EngineActivity, JobHandle, LocalEngine, MemoryGuard,
 };
 pub use error::{Error, Result};
 pub use error_code::ErrorCode;

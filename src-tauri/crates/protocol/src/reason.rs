@@ -173,8 +173,10 @@ reasons! {
     ModelMemory => MemoryShort,
     /// The model needs `needed` bytes, and next to loaded models `free` are available.
     MemoryBesideLoaded => MemoryShort,
-    /// The graphics card has `free` bytes for a model that needs `needed`.
+    /// The graphics card has `free` bytes for a model that needs `needed`; the processor can compute it.
     CardMemory => MemoryShort,
+    /// The graphics card has `free` bytes for a model that needs `needed`, and this computer has no room for it either.
+    CardAndMemory => MemoryShort,
     /// The rest of the prompt needs `needed` bytes, and `free` are available.
     PromptMemory => MemoryShort,
 

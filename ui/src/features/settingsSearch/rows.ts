@@ -43,6 +43,8 @@ export interface Row {
   readonly under?: 'advanced' | 'revealed';
   /** True if a Mac has nothing to set there. */
   readonly notOnMac?: true;
+  /** True if it needs a graphics card with a memory of its own. */
+  readonly onlyWithCard?: true;
 }
 
 const setting = true;
@@ -92,6 +94,7 @@ const LIST = {
 
   loadedModels: { page: 'models', labelKey: 'engine.loaded' },
   unload: { page: 'models', labelKey: 'engine.unload', aboutKey: 'engine.unloadAbout', setting },
+  device: { page: 'models', labelKey: 'engine.device', aboutKey: 'engine.deviceAbout', setting, onlyWithCard: true },
   embeddingModel: { page: 'models', labelKey: 'settings.embedding', aboutKey: 'settings.embedding.about', setting },
   folders: { page: 'models', labelKey: 'settings.folders', aboutKey: 'settings.folders.about', setting },
   token: { page: 'models', labelKey: 'network.token', setting },
@@ -150,8 +153,8 @@ export const ROWS: Readonly<Record<RowName, Row>> = LIST;
 export const ROW_NAMES = Object.keys(LIST) as RowName[];
 
 /** The rows that this kind of computer has. */
-export function rowsOn(mac: boolean): RowName[] {
-  return ROW_NAMES.filter((name) => !(mac && ROWS[name].notOnMac));
+export function rowsOn(mac: boolean, card: boolean): RowName[] {
+  return ROW_NAMES.filter((name) => !(mac && ROWS[name].notOnMac) && (card || !ROWS[name].onlyWithCard));
 }
 
 /** The label of a row on this kind of computer. */
@@ -173,11 +176,11 @@ export function rowPage(name: RowName): string {
 }
 
 /** The rows whose label, help or page contains every word, those with the words in their label first. */
-export function foundRows(query: string, mac: boolean): RowName[] {
+export function foundRows(query: string, mac: boolean, card = false): RowName[] {
   const words = folded(query).split(/\s+/).filter(Boolean);
   if (words.length === 0) return [];
   const holds = (text: string): boolean => words.every((word) => text.includes(word));
-  const all = rowsOn(mac);
+  const all = rowsOn(mac, card);
   const labeled = all.filter((name) => holds(folded(rowLabel(name, mac))));
   const others = all.filter(
     (name) => !labeled.includes(name) && holds(folded(`${rowLabel(name, mac)} ${rowAbout(name)} ${rowPage(name)}`)),

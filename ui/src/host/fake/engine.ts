@@ -13,6 +13,8 @@ export const engineControls = () => ({
   loaded: [LOADED] as ModelInfo[],
   /** Models that answer, and cannot be unloaded. */
   answering: new Set<string>(),
+  /** True if there is a graphics card. */
+  hasCard: false,
   slowdown: null as Slowdown | null,
   /** The number of calls of `slowedBy`. */
   slowdownAsked: 0,
@@ -23,7 +25,7 @@ export const engineControls = () => ({
 export function engine(host: Shared & ReturnType<typeof engineControls>) {
   return {
     async engineStatus() {
-      return { loaded: host.loaded, memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 } };
+      return { loaded: host.loaded, memory: { active: 52_000_000, peak: 61_000_000, cache: 4_000_000 }, has_card: host.hasCard };
     },
     async unloadModel(reference) {
       if (host.answering.has(reference)) throw refusal('busy', 'The model answers.', {}, 'model_answering');

@@ -188,7 +188,9 @@ export const errors = translation({
   'reason.memory_beside_loaded.title': 'الذاكرة لا تكفي',
   'reason.memory_beside_loaded': 'يحتاج هذا النموذج إلى {needed} غ.ب والمتاح بجانب النماذج المحمّلة {free} غ.ب.',
   'reason.card_memory.title': 'ذاكرة بطاقة الرسومات لا تكفي',
-  'reason.card_memory': 'يحتاج هذا النموذج إلى {needed} غ.ب والمتاح {free} غ.ب.',
+  'reason.card_memory': 'يحتاج هذا النموذج إلى {needed} غ.ب ولمعالج الرسوميات {free} غ.ب. يمكن للمعالج حسابه، لكن أبطأ.',
+  'reason.card_and_memory.title': 'الذاكرة لا تكفي',
+  'reason.card_and_memory': 'يحتاج هذا النموذج إلى {needed} غ.ب ولمعالج الرسوميات {free} غ.ب. ذاكرة الحاسوب لا تكفي أيضًا.',
   'reason.prompt_memory.title': 'الذاكرة لا تكفي',
   'reason.prompt_memory': 'تحتاج المطالبة إلى {needed} غ.ب إضافية والمتاح {free} غ.ب. لم يُفقد شيء.',
   'reason.image_kind.title': 'صيغة الصورة غير مدعومة',
@@ -313,5 +315,7 @@ export const errors = translation({
   'remedy.server': 'الخادم المحلي…',
   'remedy.network': 'الخصوصية والبيانات…',
   'remedy.storage': 'اعرض التخزين…',
+  'remedy.device': 'جهاز الحساب…',
+  'remedy.processor': 'احسب على المعالج',
   'remedy.loadAnyway': 'حمّل على أي حال',
 });

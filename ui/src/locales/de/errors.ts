@@ -189,7 +189,9 @@ export const errors = translation({
   'reason.memory_beside_loaded.title': 'Nicht genug Speicher',
   'reason.memory_beside_loaded': 'Dieses Modell braucht {needed} GB, neben den geladenen Modellen sind {free} GB frei.',
   'reason.card_memory.title': 'Nicht genug Grafikspeicher',
-  'reason.card_memory': 'Dieses Modell braucht {needed} GB, frei sind {free} GB.',
+  'reason.card_memory': 'Dieses Modell braucht {needed} GB, die GPU hat {free} GB. Der Prozessor kann es berechnen, aber langsamer.',
+  'reason.card_and_memory.title': 'Nicht genug Speicher',
+  'reason.card_and_memory': 'Dieses Modell braucht {needed} GB, die GPU hat {free} GB. Auch der Arbeitsspeicher reicht nicht.',
   'reason.prompt_memory.title': 'Nicht genug Speicher',
   'reason.prompt_memory': 'Der Prompt braucht weitere {needed} GB, frei sind {free} GB. Nichts ging verloren.',
   'reason.image_kind.title': 'Bildformat nicht unterstützt',
@@ -314,5 +316,7 @@ export const errors = translation({
   'remedy.server': 'Lokaler Server …',
   'remedy.network': 'Datenschutz & Daten …',
   'remedy.storage': 'Speicher zeigen …',
+  'remedy.device': 'Gerät für Berechnungen…',
+  'remedy.processor': 'Auf dem Prozessor berechnen',
   'remedy.loadAnyway': 'Trotzdem laden',
 });

@@ -186,7 +186,9 @@ export const errors = {
   'reason.memory_beside_loaded.title': 'Not enough memory',
   'reason.memory_beside_loaded': 'This model needs {needed} GB, and {free} GB is free next to the loaded models.',
   'reason.card_memory.title': 'Not enough GPU memory',
-  'reason.card_memory': 'This model needs {needed} GB and {free} GB is free.',
+  'reason.card_memory': 'This model needs {needed} GB and the GPU has {free} GB. The processor can compute it, but slower.',
+  'reason.card_and_memory.title': 'Not enough memory',
+  'reason.card_and_memory': 'This model needs {needed} GB and the GPU has {free} GB. The computer’s memory isn’t enough either.',
   'reason.prompt_memory.title': 'Not enough memory',
   'reason.prompt_memory': 'The prompt needs {needed} GB more and {free} GB is free. Nothing was lost.',
   'reason.image_kind.title': 'Image format not supported',
@@ -311,5 +313,7 @@ export const errors = {
   'remedy.server': 'Local server…',
   'remedy.network': 'Privacy & data…',
   'remedy.storage': 'Show storage…',
+  'remedy.device': 'Compute device…',
+  'remedy.processor': 'Compute on the processor',
   'remedy.loadAnyway': 'Load anyway',
 } as const;

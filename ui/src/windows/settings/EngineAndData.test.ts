@@ -29,13 +29,44 @@ describe('Engine', () => {
     await write('prefix-cache', '500');
     field('prefix-cache').dispatchEvent(new Event('change', { bubbles: true }));
     await pass(0);
-    expect(host.app.engine).toEqual({ unload_after: 15, prefix_cache: 500, threads: null });
+    expect(host.app.engine).toEqual({ unload_after: 15, prefix_cache: 500, threads: null, device: 'auto' });
     await click('unload-after-never');
-    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: 500, threads: null });
+    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: 500, threads: null, device: 'auto' });
     await write('threads', '3');
     field('threads').dispatchEvent(new Event('change', { bubbles: true }));
     await pass(0);
-    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: 500, threads: 3 });
+    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: 500, threads: 3, device: 'auto' });
+  });
+});
+
+describe('The compute device', () => {
+  it('is a setting where there is a graphics card', async () => {
+    host.hasCard = true;
+    await open('settings');
+    await click('tab-models');
+    await pass(0);
+    await click('device-cpu');
+    await pass(0);
+    expect(host.app.engine.device).toBe('cpu');
+    await click('device-auto');
+    await pass(0);
+    expect(host.app.engine.device).toBe('auto');
+  });
+
+  it('is neither shown nor found where there is none', async () => {
+    await open('settings');
+    await click('tab-models');
+    await pass(0);
+    expect(all('device-cpu')).toEqual([]);
+    await write('settings-search', 'compute device');
+    expect(all('settings-result')).toEqual([]);
+    host.hasCard = true;
+    await open('settings');
+    await pass(0);
+    await write('settings-search', 'compute device');
+    await click('settings-result');
+    await pass(0);
+    expect(document.getElementById('row-device')?.dataset['found']).toBe('');
   });
 });
 

@@ -12,16 +12,17 @@ afterEach(() => chooseLanguage(['en']));
 const settingsUnder = (under?: string): RowName[] =>
   ROW_NAMES.filter((name) => ROWS[name].setting && ROWS[name].under === under);
 
-it('has 9 pages, 27 settings in view, 5 under Advanced and 4 that the server reveals', () => {
+it('has 9 pages, 28 settings in view, 5 under Advanced and 4 that the server reveals', () => {
   expect(PAGES).toHaveLength(9);
   expect(PAGES.filter(({ groupKey }) => groupKey)).toHaveLength(3);
-  expect(settingsUnder()).toHaveLength(27);
+  expect(settingsUnder()).toHaveLength(28);
   expect(settingsUnder('advanced')).toEqual(['density', 'budget', 'imageDetail', 'threads', 'promptCache']);
   expect(settingsUnder('revealed')).toEqual(['serverPort', 'serverKey', 'serverNetwork', 'serverDocuments']);
 });
 
 it('names the rows of every page in their order, those under Advanced folded', async () => {
   host.damagedFiles = [{ made_at: 1_795_600_000_000, bytes: 9_600_000, chats: 3 }];
+  host.hasCard = true;
   await open('settings');
   await click('tab-server');
   await pass(0);

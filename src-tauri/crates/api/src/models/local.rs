@@ -116,6 +116,8 @@ pub struct EngineStatus {
     pub loaded: Vec<ModelInfo>,
     /// The engine's memory.
     pub memory: MemoryFigures,
+    /// True if there is a graphics card with a memory of its own, so that there is a choice of the device.
+    pub has_card: bool,
 }
 
 /// Finds the model of a reference. It stands between chat and the model folder, so that neither knows the other.

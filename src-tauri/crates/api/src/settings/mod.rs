@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use protocol::limits::refusal;
-use protocol::{Content, Error, ErrorCode, ImageDetail, Reason, Result, Thinking};
+use protocol::{ComputeDevice, Content, Error, ErrorCode, ImageDetail, Reason, Result, Thinking};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
@@ -84,6 +84,8 @@ pub struct EngineSettings {
     pub prefix_cache: Option<u32>,
     /// Threads that compute where there is no GPU, at most one for each core; `None` for as many as suit this computer.
     pub threads: Option<u32>,
+    /// The device that computes.
+    pub device: ComputeDevice,
 }
 
 impl EngineSettings {
@@ -358,6 +360,7 @@ mod tests {
             json!({"engine": {"unload_after": 0}}),
             json!({"engine": {"threads": 0}}),
             json!({"engine": {"threads": 1025}}),
+            json!({"engine": {"device": "tpu"}}),
         ] {
             let refused = Settings::default()
                 .with(&object(wrong.clone()))

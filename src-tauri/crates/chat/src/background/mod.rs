@@ -1,7 +1,6 @@
 //! Tasks that run as long as the chats are open.
 
 mod backups;
-mod engine_settings;
 mod processes;
 mod search_index;
 
@@ -14,5 +13,4 @@ pub(crate) fn spawn(core: &Arc<Core>) {
     tokio::spawn(processes::watch(Arc::downgrade(core)));
     tokio::spawn(search_index::read_into_index(Arc::downgrade(core)));
     tokio::spawn(backups::back_up_daily(Arc::downgrade(core)));
-    tokio::spawn(engine_settings::pass_on(Arc::downgrade(core)));
 }

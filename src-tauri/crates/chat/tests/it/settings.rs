@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use api::{ChatSettings, Endpoint, Settings};
-use protocol::{Argument, ErrorCode, FinishReason, FolderSource, KvBits, LocalEngine, Sampling, Thinking};
+use protocol::{
+    Argument, ComputeDevice, ErrorCode, FinishReason, FolderSource, KvBits, LocalEngine, Sampling, Thinking,
+};
 use serde_json::{json, Map, Value};
 use tokio::time::timeout;
 
@@ -321,6 +323,19 @@ async fn the_engine_is_told_how_many_threads_compute() {
         timeout(Duration::from_secs(120), told)
             .await
             .expect("the engine is told");
+    }
+}
+
+#[tokio::test]
+async fn a_device_is_kept_and_set_before_what_follows_the_change() {
+    let harness = Harness::new().await;
+    for device in [ComputeDevice::Cpu, ComputeDevice::Auto] {
+        let set = json!({"engine": {"device": device}});
+        let changed = harness.chat.settings().change(&values(set)).await.unwrap();
+        assert_eq!(harness.engine.device(), device);
+        assert_eq!(changed.engine.device, device);
+        let (engine, _chat) = open(&harness.path).await;
+        assert_eq!(engine.device(), device, "as the next start finds it");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use mlx::ops::ids_tensor;
 use mlx::parameters::Parameters;
-use mlx::{device, quantized, tensor};
+use mlx::{device, memory, quantized, tensor};
 use protocol::{FolderSource, JobHandle, KvBits, Request, Sampling};
 
 use crate::error;
@@ -128,6 +128,11 @@ impl MlxEngine {
             device::pretend_gpu();
             Ok(())
         })
+    }
+
+    /// Gives the pretended GPU `bytes` of memory, and MLX as much for all of the process; returns what it had.
+    pub fn set_memory_limit(&self, bytes: u64) -> protocol::Result<u64> {
+        self.call(move |_| Ok(memory::set_limit(bytes)?))
     }
 
     /// Computes from now on by kernels that lose nothing but the order of additions.

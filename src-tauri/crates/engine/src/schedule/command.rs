@@ -51,6 +51,8 @@ pub enum Command {
     UnloadAll(oneshot::Sender<Result<()>>),
     /// Limit the prefix cache of each loaded model to this many bytes, when no answer runs.
     LimitPrefixCaches(Option<u64>),
+    /// Free every model, when no answer runs, and compute on the device that is set.
+    Connect,
     /// Any other call.
     #[cfg(feature = "bench")]
     Call(Call),

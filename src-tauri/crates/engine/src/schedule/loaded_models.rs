@@ -21,6 +21,9 @@ use crate::state::EngineState;
 /// The context that a model has to have room for next to others, in tokens.
 const CONTEXT_BESIDE: u32 = 16_384;
 
+/// The context that a model has to have room for alone, in tokens.
+const CONTEXT_ALONE: u32 = 1024;
+
 /// The condition for loading a model.
 pub enum LoadPlan {
     /// These, which do not answer.
@@ -355,9 +358,43 @@ impl LoadedModels {
                 .map_err(Error::MemoryShort)?;
         }
         match device() {
-            Device::Cuda if kept > 0 => check_card(source, kept),
-            Device::Cpu | Device::Metal | Device::Cuda => Ok(()),
+            Device::Cuda => self.check_card(source, kept),
+            Device::Cpu | Device::Metal => Ok(()),
         }
+    }
+
+    /// Refuses what does not fit into a card's memory next to `kept` bytes; only MLX knows how much that is. If a file
+    /// cannot be read, the loader decides.
+    fn check_card(&self, source: &FolderSource, kept: u64) -> Result<()> {
+        let (context, most) = match kept {
+            0 => (CONTEXT_ALONE, memory::limit()?),
+            _ => (CONTEXT_BESIDE, (memory::limit()? / 5 * 4).saturating_sub(kept)),
+        };
+        let Ok(needed) = memory_on_card(source, context) else {
+            return Ok(());
+        };
+        if needed <= most {
+            return Ok(());
+        }
+        let guard = self.shared.memory_guard();
+        let processor = guard.is_none_or(|guard| guard.before_load(source, Device::Cpu.name(), 0, 0).is_ok());
+        let (reason, way_out) = match processor {
+            true => (
+                Reason::CardMemory,
+                "compute on the processor (--device cpu, or in Settings > Models), or choose a smaller model or one in fewer bits",
+            ),
+            false => (
+                Reason::CardAndMemory,
+                "the computer's memory has no room for it either; choose a smaller model or one in fewer bits",
+            ),
+        };
+        let message = format!(
+            "this model needs {:.1} GB of memory even for a short chat, and the graphics card has {:.1} GB; {way_out}. Nothing was loaded",
+            needed as f64 / 1e9,
+            most as f64 / 1e9
+        );
+        let error = protocol::Error::because(reason, message);
+        Err(Error::MemoryShort(error.with("needed", needed).with("free", most)))
     }
 
     fn publish(&self) {
@@ -366,33 +403,16 @@ impl LoadedModels {
     }
 }
 
-/// Refuses what does not fit into a card's memory next to `kept` bytes; only MLX knows how much that is.
-fn check_card(source: &FolderSource, kept: u64) -> Result<()> {
+/// The bytes that a model takes of a card's memory with this context.
+fn memory_on_card(source: &FolderSource, context: u32) -> Result<u64> {
     let config = check_folder(&source.path)?;
     let files = checkpoint::weight_files(&source.path)?;
     let bytes = |name: &String| source.path.join(name).metadata().map_or(0, |file| file.len());
     let workload = Workload {
-        context: CONTEXT_BESIDE.min(config.context),
+        context: context.min(config.context),
         kv_bits: None,
         backend: backend(),
         prefix_cached: true,
     };
-    let needed = config.estimate_memory(files.iter().map(bytes).sum(), &workload).total();
-    let most = (memory::limit()? / 5 * 4).saturating_sub(kept);
-    if needed <= most {
-        return Ok(());
-    }
-    Err(Error::MemoryShort(
-        protocol::Error::because(
-            Reason::CardMemory,
-            format!(
-                "this model needs {:.1} GB, and the graphics card has {:.1} GB beside the loaded ones; eject one of them, or choose \
-                 a smaller model",
-                needed as f64 / 1e9,
-                most as f64 / 1e9
-            ),
-        )
-        .with("needed", needed)
-        .with("free", most),
-    ))
+    Ok(config.estimate_memory(files.iter().map(bytes).sum(), &workload).total())
 }

@@ -39,6 +39,8 @@ pub enum Job {
     UnloadAll(oneshot::Sender<Result<()>>),
     /// Limit the prefix cache of each loaded model to this many bytes.
     LimitPrefixCaches(Option<u64>),
+    /// Free every model, and compute on the device that is set.
+    Connect,
     /// Any other call.
     #[cfg(feature = "bench")]
     Call(Call),
@@ -48,7 +50,7 @@ impl Job {
     /// True if it is done only when no answer runs.
     pub fn needs_idle(&self) -> bool {
         match self {
-            Self::UnloadAll(_) | Self::LimitPrefixCaches(_) => true,
+            Self::UnloadAll(_) | Self::LimitPrefixCaches(_) | Self::Connect => true,
             #[cfg(feature = "bench")]
             Self::Call(_) => true,
             Self::Load(..) | Self::Generate(..) | Self::Embed(..) | Self::Unload(..) => false,

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod card;
 mod estimate;
 mod packed_weights;
 mod several_models;

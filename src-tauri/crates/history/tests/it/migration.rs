@@ -106,6 +106,7 @@ fn with_later_settings(mut value: Value) -> Value {
             }
             if fields.contains_key("prefix_cache") {
                 fields.insert("threads".into(), Value::Null);
+                fields.insert("device".into(), "auto".into());
             }
         }
         Value::Array(items) => items

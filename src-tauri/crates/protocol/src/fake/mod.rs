@@ -13,8 +13,8 @@ pub use injections::injections;
 pub use toolbox::{FakeCall, FakeToolbox};
 
 use crate::{
-    mailbox, AnswerNowFlag, CancelFlag, Capabilities, EmbeddingInput, EmbeddingRequest, Embeddings, Engine,
-    EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo,
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, ComputeDevice, EmbeddingInput, EmbeddingRequest, Embeddings,
+    Engine, EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo,
     ModelSource, Reason, Receiver, Request, Result, Sender, ThinkingControl, TokenCount,
 };
 
@@ -45,6 +45,7 @@ struct State {
     /// The time that every model has, if it was set.
     unload_after: Option<Duration>,
     threads: Option<u32>,
+    device: ComputeDevice,
     memory: MemoryFigures,
 }
 
@@ -110,6 +111,11 @@ impl FakeEngine {
     /// The number that [`LocalEngine::set_threads`] set last.
     pub fn threads(&self) -> Option<u32> {
         self.state().threads
+    }
+
+    /// The device that [`LocalEngine::set_device`] set last.
+    pub fn device(&self) -> ComputeDevice {
+        self.state().device
     }
 
     /// The time that [`LocalEngine::unload_after`] set last.
@@ -251,6 +257,10 @@ impl LocalEngine for FakeEngine {
 
     fn set_threads(&self, threads: Option<u32>) {
         self.state().threads = threads;
+    }
+
+    fn set_device(&self, device: ComputeDevice) {
+        self.state().device = device;
     }
 
     fn unload_after(&self, idle: Option<Duration>) {

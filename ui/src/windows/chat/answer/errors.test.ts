@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import type { Reason } from '../../../bindings/Reason';
 import type { StoredMessage } from '../../../bindings/StoredMessage';
 import { click, host, open, pass, the, useWindow } from '../../../testing/window';
 
@@ -34,6 +35,21 @@ describe('an answer that ended early', () => {
     await pass(50);
     expect(host.loadedAnyway).toEqual(['pebble']);
     expect(the('message-assistant').dataset.state).toBe('streaming');
+  });
+
+  it('offers to compute on the processor what is too large for the graphics card', async () => {
+    const needed = { needed: 80_000_000_000, free: 24_000_000_000 };
+    const failed = (reason: Reason) =>
+      openAnswer({ state: 'failed', error: { code: 'memory_short', reason, arguments: needed, message: '' } });
+    await failed('card_memory');
+    expect(the('error-box').textContent).toContain('This model needs 80.0 GB and the GPU has 24.0 GB.');
+    expect(the('remedy').textContent).toBe('Compute on the processor');
+    await click('remedy');
+    await pass(50);
+    expect(host.app.engine).toEqual({ unload_after: null, prefix_cache: null, threads: null, device: 'cpu' });
+    expect(the('message-assistant').dataset.state).toBe('streaming');
+    await failed('card_and_memory');
+    expect(the('remedy').textContent).toBe('Find another model');
   });
 
   it('says that Ponder was closed', async () => {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use mlx::device::Device;
 use mlx::{blas, device, memory};
-use protocol::{EngineEvent, FolderSource, LoadEvent, Sender};
+use protocol::{ComputeDevice, EngineEvent, FolderSource, LoadEvent, Sender};
 
 use crate::error::{catch_panic, Error, Result};
 use crate::kernels::kernels;
@@ -52,16 +52,8 @@ impl Worker {
     /// Takes commands until every sender is gone.
     pub fn run(commands: Receiver<Command>, shared: Arc<EngineState>, open_files: OpenFiles, pool: Pool) {
         shared.use_metal_library();
-        let connected = catch_panic(|| Ok((device::connect()?, device::version()?)));
-        match &connected {
-            Ok((device, mlx)) => {
-                tracing::info!(mlx, device = device.name(), blas = blas::set_up(), "the engine started")
-            }
-            Err(error) => tracing::error!(%error, "MLX cannot be used"),
-        }
         // Were MLX unusable, every job would say so.
-        let device = connected.map_or(Device::Cpu, |(device, _)| device);
-        product_check::open(shared.cache_dir());
+        let device = connect(&shared).unwrap_or(Device::Cpu);
         let mut worker = Self {
             models: LoadedModels::new(shared.clone()),
             open_files,
@@ -185,6 +177,7 @@ impl Worker {
             }
             Command::UnloadAll(done) => Job::UnloadAll(done),
             Command::LimitPrefixCaches(bytes) => Job::LimitPrefixCaches(bytes),
+            Command::Connect => Job::Connect,
             #[cfg(feature = "bench")]
             Command::Call(call) => Job::Call(call),
         };
@@ -218,12 +211,22 @@ impl Worker {
                     }));
                 }
                 Job::LimitPrefixCaches(bytes) => self.limit_prefix_caches(bytes),
+                Job::Connect => self.connect_anew(),
                 #[cfg(feature = "bench")]
                 Job::Call(call) => call(self),
             }
         }
         if self.shared.closing() {
             self.queue.clear();
+        }
+    }
+
+    /// Computes on the device that is set; called when no answer runs.
+    fn connect_anew(&mut self) {
+        self.unload_all();
+        kernels().clear();
+        if let Some(device) = connect(&self.shared) {
+            self.device_slots = limits::slots(device);
         }
     }
 
@@ -340,4 +343,27 @@ impl Worker {
         *next_tick = Instant::now() + start.elapsed().max(Duration::from_millis(1));
         Ok(memory::figures()?.active as i64 - before as i64)
     }
+}
+
+/// Connects this thread with the device that is set; `None` if MLX cannot, and what was connected before stays.
+fn connect(shared: &EngineState) -> Option<Device> {
+    let connected = catch_panic(|| {
+        shared.set_has_card(device::gpu_kind()? == Some(Device::Cuda));
+        let device = match shared.device() {
+            ComputeDevice::Auto => device::connect()?,
+            ComputeDevice::Cpu => device::connect_to_processor()?,
+        };
+        Ok((device, device::version()?))
+    });
+    match &connected {
+        Ok((device, mlx)) => tracing::info!(
+            mlx,
+            device = device.name(),
+            blas = blas::set_up(),
+            "the engine computes"
+        ),
+        Err(error) => tracing::error!(%error, "MLX cannot be used"),
+    }
+    product_check::open(shared.cache_dir());
+    connected.ok().map(|(device, _)| device)
 }
