@@ -44,6 +44,7 @@ impl SubjectArgs {
 /// # Errors
 /// When the model is not on this computer.
 pub async fn open(model: &ModelArg) -> Result<(MlxEngine, FolderSource)> {
+    model.device.apply();
     let model = app::model(model.model.as_deref()).await?;
     Ok((app::engine()?, model))
 }

@@ -1,7 +1,7 @@
 //! The rooms, put together for one command.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 use api::{ModelShelf, Settings};
@@ -11,7 +11,7 @@ use engine_socket::SharedEngine;
 use hub::{Hub, ModelFolder};
 use knowledge::Knowledge;
 use net::Net;
-use protocol::{Engine, EngineRouter, Error, ErrorCode, FolderSource, LocalEngine, ModelSource};
+use protocol::{ComputeDevice, Engine, EngineRouter, Error, ErrorCode, FolderSource, LocalEngine, ModelSource};
 use remote::{EndpointShelf, RemoteEngine};
 use tokio::runtime::Handle;
 
@@ -22,6 +22,16 @@ const DOCUMENTS: &str = "documents.sqlite";
 
 /// The history file in the folder of data.
 const HISTORY: &str = "history.sqlite";
+
+/// The device that the command's arguments name.
+static DEVICE: OnceLock<ComputeDevice> = OnceLock::new();
+
+/// Lets engines of this process compute on this device, whatever the settings say, and uses no other engine. Called
+/// before there is one.
+pub(crate) fn compute_on(device: ComputeDevice) {
+    // A command names it once.
+    let _ = DEVICE.set(device);
+}
 
 /// The history file.
 ///
@@ -56,7 +66,7 @@ impl App {
         // The settings, endpoints and folders among them, are in the history, which is opened with the engine.
         let net = Net::open(net::Settings::of_this_computer(&data));
         let remote = RemoteEngine::new(net, Handle::current(), Vec::new());
-        let router = EngineRouter::new(Arc::new(shared_engine()?), Arc::new(remote.clone()));
+        let router = EngineRouter::new(Arc::new(shared_engine().await?), Arc::new(remote.clone()));
         let shelf: Arc<dyn ModelShelf> = Arc::new(EndpointShelf::new(Arc::new(models.clone()), remote.clone()));
         let chat = Chat::open(&data.join(HISTORY), Arc::new(router.clone()), shelf.clone()).await?;
         let settings = chat.settings().get().await?;
@@ -143,7 +153,7 @@ pub async fn knowledge() -> Result<Knowledge> {
 pub async fn knowledge_in(folder: &Path) -> Result<Knowledge> {
     let knowledge = Knowledge::new(
         &folder.join(DOCUMENTS),
-        Arc::new(shared_engine()?),
+        Arc::new(shared_engine().await?),
         Arc::new(models().await),
     );
     knowledge.choose_model(settings().await.embedding_model);
@@ -200,19 +210,26 @@ fn engine_of(data_dir: &Path) -> MlxEngine {
         memory_guard: Some(Arc::new(hub::memory_fit::SystemMemoryGuard::new(data_dir))),
         cache_dir: Some(data_dir.join("mlx")),
         metal_library: hub::metal_library(),
+        device: DEVICE.get().copied(),
         ..EngineOptions::default()
     })
 }
 
-/// The engine of a running Ponder, if there is one; else one of this process, made at the first request.
+/// The engine of a running Ponder, if there is one and the arguments name no device; else one of this process, made at
+/// the first request, which computes on the device that is set.
 ///
 /// # Errors
 /// As [`engine`].
-pub fn shared_engine() -> Result<SharedEngine> {
+pub async fn shared_engine() -> Result<SharedEngine> {
     let data_dir = hub::data_dir()?;
     let own = data_dir.clone();
     let make = move || -> Arc<dyn LocalEngine> { Arc::new(engine_of(&own)) };
-    Ok(SharedEngine::new(&data_dir, Handle::current(), make))
+    let engine = SharedEngine::new(&data_dir, Handle::current(), make);
+    engine.set_device(settings().await.engine.device);
+    Ok(match DEVICE.get() {
+        Some(_) => engine.alone(),
+        None => engine,
+    })
 }
 
 /// An engine and the model of this reference, or the default model. The history, which has the endpoints too, is left
@@ -223,7 +240,7 @@ pub fn shared_engine() -> Result<SharedEngine> {
 /// When there is no such model.
 pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine>, ModelSource)> {
     if let Some(named) = reference.filter(|named| ModelSource::remote(named).is_none()) {
-        return Ok((Arc::new(shared_engine()?), model(Some(named)).await?.into()));
+        return Ok((Arc::new(shared_engine().await?), model(Some(named)).await?.into()));
     }
     match App::open().await {
         Ok(app) => {
@@ -240,7 +257,7 @@ pub async fn engine_and_model(reference: Option<&str>) -> Result<(Arc<dyn Engine
             let shelf = EndpointShelf::new(Arc::new(models), remote.clone());
             let model = resolve(&shelf, &named)?;
             Ok((
-                Arc::new(EngineRouter::new(Arc::new(shared_engine()?), Arc::new(remote))),
+                Arc::new(EngineRouter::new(Arc::new(shared_engine().await?), Arc::new(remote))),
                 model,
             ))
         }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use protocol::{
-    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Coalesce, EmbeddingRequest, Embeddings, Engine, EngineEvent,
-    Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo, ModelSource, Receiver,
-    Request, Result, Sender, TokenCount,
+    mailbox, AnswerNowFlag, CancelFlag, Capabilities, Coalesce, ComputeDevice, EmbeddingRequest, Embeddings, Engine,
+    EngineEvent, Error, ErrorCode, FolderSource, JobHandle, LoadEvent, LocalEngine, MemoryFigures, ModelInfo,
+    ModelSource, Receiver, Request, Result, Sender, TokenCount,
 };
 use serde::de::DeserializeOwned;
 use tokio::io::AsyncWriteExt;
@@ -48,6 +48,10 @@ pub struct SharedEngine {
     make: Arc<MakeEngine>,
     /// The idle time after which an engine of this process frees a model, for one that is made later.
     unload_after: Arc<Mutex<Option<Duration>>>,
+    /// The device on which an engine of this process computes, for one that is made later.
+    device: Arc<Mutex<ComputeDevice>>,
+    /// True if the engine of another process is never used.
+    alone: bool,
 }
 
 impl Host {
@@ -103,11 +107,23 @@ impl SharedEngine {
             own: Arc::default(),
             make: Arc::new(make),
             unload_after: Arc::default(),
+            device: Arc::default(),
+            alone: false,
         }
+    }
+
+    /// Never uses the engine of another process, which may compute on another device.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
     }
 
     /// The greeting of a process that shares its engine; `None` if there is none now.
     fn hello(&self) -> Option<Hello> {
+        if self.alone {
+            return None;
+        }
         let hello: Hello = self.host.ask_now(&SocketCall::Hello).ok()?;
         // Another version may mean something else by the same words.
         (hello.version == VERSION).then_some(hello)
@@ -128,6 +144,7 @@ impl SharedEngine {
         self.own.get_or_init(|| {
             let own = (self.make)();
             own.unload_after(*self.unload_after.lock().unwrap_or_else(PoisonError::into_inner));
+            own.set_device(*self.device.lock().unwrap_or_else(PoisonError::into_inner));
             own
         })
     }
@@ -244,6 +261,14 @@ impl LocalEngine for SharedEngine {
         *self.unload_after.lock().unwrap_or_else(PoisonError::into_inner) = idle;
         if let Some(own) = self.own.get() {
             own.unload_after(idle);
+        }
+    }
+
+    /// Sets it for an engine of this process; another process sets its own.
+    fn set_device(&self, device: ComputeDevice) {
+        *self.device.lock().unwrap_or_else(PoisonError::into_inner) = device;
+        if let Some(own) = self.own.get() {
+            own.set_device(device);
         }
     }
 
@@ -375,5 +400,21 @@ mod tests {
         let refused = engine.ask::<MemoryFigures>(SocketCall::Memory).await;
         assert!(refused.is_err() && engine.is_own());
         assert_eq!(heard.load(Ordering::Relaxed), 1, "nothing was sent");
+        engine.host.user -= 1;
+        assert!(engine.alone().is_own());
+        assert_eq!(heard.load(Ordering::Relaxed), 1, "nobody was asked");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_engine_that_is_made_later_computes_on_the_device_that_was_set() {
+        let (home, fake) = (tempfile::tempdir().unwrap(), FakeEngine::new());
+        let own = fake.clone();
+        let engine = SharedEngine::new(home.path(), Handle::current(), move || Arc::new(own.clone()));
+        engine.set_device(ComputeDevice::Cpu);
+        assert_eq!(fake.device(), ComputeDevice::Auto, "none was needed");
+        engine.memory().await.unwrap();
+        assert_eq!(fake.device(), ComputeDevice::Cpu);
+        engine.set_device(ComputeDevice::Auto);
+        assert_eq!(fake.device(), ComputeDevice::Auto);
     }
 }

@@ -4,7 +4,7 @@ use protocol::{EmbeddingInput, EmbeddingRequest, Engine, Error, ErrorCode, Prior
 use serde_json::json;
 
 use crate::app;
-use crate::input::piped_text;
+use crate::input::{piped_text, DeviceArg};
 use crate::output;
 
 /// Examples below the help of `ponder embed`.
@@ -18,6 +18,8 @@ pub struct EmbedArgs {
     /// Embedding model: a folder or Hugging Face ID
     #[arg(long, short, value_name = "MODEL")]
     model: String,
+    #[command(flatten)]
+    device: DeviceArg,
     /// Keep only the first N dimensions, if the model supports it
     #[arg(long, value_name = "N")]
     dimensions: Option<u32>,
@@ -34,6 +36,7 @@ pub struct EmbedArgs {
 /// # Errors
 /// When there is no text, or the model makes no vectors.
 pub async fn run(args: EmbedArgs) -> Result<()> {
+    args.device.apply();
     let mut texts = args.texts;
     if texts.is_empty() {
         texts.extend(piped_text()?.iter().flat_map(|text| text.lines().map(str::to_owned)));
@@ -49,7 +52,7 @@ pub async fn run(args: EmbedArgs) -> Result<()> {
         priority: Priority::default(),
         keep_alive: None,
     };
-    let made = app::shared_engine()?.embed(request).await?;
+    let made = app::shared_engine().await?.embed(request).await?;
     for (text, vector) in texts.iter().zip(&made.vectors) {
         let line = match args.json {
             true => json!({"text": text, "embedding": vector}),

@@ -11,7 +11,7 @@ use server::{new_key, AllowedDocuments, KeepAlive, Limits, Server, ServerConfig,
 use tokio::signal::unix::{signal, SignalKind};
 
 use crate::commands::docs::collection_named;
-use crate::input::whole;
+use crate::input::{whole, DeviceArg};
 use crate::{app, output};
 
 /// Examples below the help of `ponder serve`.
@@ -38,6 +38,8 @@ pub struct ServeArgs {
     /// Load this model now, and use it for unknown model names
     #[arg(long, short, value_name = "MODEL")]
     model: Option<String>,
+    #[command(flatten)]
+    device: DeviceArg,
     /// Write at most N responses at once
     #[arg(long, value_name = "N", value_parser = whole(1u16, 256))]
     max_sequences: Option<u16>,
@@ -73,7 +75,8 @@ fn host(text: &str) -> std::result::Result<IpAddr, String> {
 /// # Errors
 /// When the model is not here or cannot be loaded, or the address cannot be listened on.
 pub async fn run(args: ServeArgs) -> Result<()> {
-    let (shared, models) = (app::shared_engine()?, app::models().await);
+    args.device.apply();
+    let (shared, models) = (app::shared_engine().await?, app::models().await);
     let settings = app::settings().await;
     let mut limits = Limits::default();
     // Limits of its own need an engine of its own.
@@ -81,6 +84,7 @@ pub async fn run(args: ServeArgs) -> Result<()> {
         let own = app::engine()?;
         own.limit_prefix_caches(settings.engine.prefix_cache_bytes());
         own.set_threads(settings.engine.threads);
+        own.set_device(settings.engine.device);
         if let Some(most) = args.max_sequences {
             own.set_max_sequences(most.into());
             limits.answers = WAITING + usize::from(most);

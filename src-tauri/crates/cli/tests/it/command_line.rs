@@ -243,6 +243,35 @@ fn settings_of_a_chat_that_goes_on_are_not_silently_ignored() {
 }
 
 #[test]
+fn a_command_names_its_device() {
+    let home = tempfile::tempdir().expect("a folder");
+    for device in ["cpu", "auto"] {
+        let events = ask(
+            home.path(),
+            &["--device", device, "--thinking", "on", "What is 347 + 589?"],
+        );
+        assert_eq!(joined(&events, "text"), "347 + 589 = **936**", "{device}");
+    }
+    let (option, variable) = (["ask", "--device", "tpu", "Hi"], ["ask", "Hi"]);
+    for (args, device) in [(&option[..], "cpu"), (&variable[..], "tpu")] {
+        let output = command(home.path(), args).env("PONDER_DEVICE", device).output();
+        let output = output.expect("it ran");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("--device"),
+            "{output:?}"
+        );
+    }
+    // A chat has no device of its own, so one that goes on takes the option: only the chat is missing.
+    let output = run(home.path(), &["chat", "--chat", "an-id", "--device", "cpu"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        !String::from_utf8_lossy(&output.stderr).contains("--device"),
+        "{output:?}"
+    );
+}
+
+#[test]
 fn errors_are_one_line_and_a_code() {
     let home = tempfile::tempdir().expect("a folder");
     for (args, code) in [

@@ -109,6 +109,7 @@ impl AskArgs {
 /// # Errors
 /// When the model cannot respond, a file cannot be read, or a tool is not there.
 pub async fn run(args: AskArgs) -> Result<ExitCode> {
+    args.model.device.apply();
     let search = match args.docs.is_empty() {
         true => None,
         false => Some(DocumentSearch::of_paths(&args.docs).await?),

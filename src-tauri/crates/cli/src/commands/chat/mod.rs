@@ -47,11 +47,11 @@ struct SettingArgs {
 }
 
 /// The options that a continued chat refuses. Each is named, because clap leaves the group of a struct empty that
-/// flattens others, and its error for a group lists options that nobody gave.
+/// flattens others, and its error for a group lists options that nobody gave. A chat has no device of its own.
 fn of_new_chats() -> Vec<Id> {
     let options = SettingArgs::augment_args(ModelArg::augment_args(Command::new("chat")));
     let ids = options.get_arguments().map(|option| option.get_id().clone());
-    ids.collect()
+    ids.filter(|id| id != "device").collect()
 }
 
 /// Talks until the end of input, in the same history as the window.
@@ -60,6 +60,7 @@ fn of_new_chats() -> Vec<Id> {
 /// When the history cannot be opened or the chat does not exist. A failed response is printed and the conversation goes
 /// on.
 pub async fn run(args: ChatArgs) -> Result<()> {
+    args.model.device.apply();
     let app = App::open().await?;
     // The last message that was shown here: the next goes after it, even if another program has added to the chat.
     let mut last: Option<String> = None;

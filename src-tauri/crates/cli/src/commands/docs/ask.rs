@@ -14,7 +14,7 @@ pub struct AskArgs {
     #[arg(long = "in", value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
-    model: ModelArg,
+    pub(super) model: ModelArg,
     /// Message to send
     #[arg(value_name = "MESSAGE")]
     message: String,

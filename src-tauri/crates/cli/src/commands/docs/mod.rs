@@ -72,6 +72,9 @@ enum Command {
 /// # Errors
 /// When a collection does not exist, its folder cannot be read, or the index cannot be written.
 pub async fn run(args: DocsArgs) -> Result<ExitCode> {
+    if let Command::Ask(asked) = &args.command {
+        asked.model.device.apply();
+    }
     let knowledge = app::knowledge().await?;
     let json = args.json;
     match args.command {

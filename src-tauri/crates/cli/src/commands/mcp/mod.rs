@@ -43,5 +43,5 @@ pub struct ServeArgs {
 /// When this computer names no place for Ponder's data, or standard output is closed.
 pub async fn run(args: McpArgs) -> Result<()> {
     let Command::Serve(args) = args.command;
-    serve::serve(own_tools::OwnTools::new(args)?).await
+    serve::serve(own_tools::OwnTools::new(args).await?).await
 }

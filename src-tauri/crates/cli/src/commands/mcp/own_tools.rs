@@ -50,9 +50,10 @@ impl OwnTools {
     ///
     /// # Errors
     /// When this computer names no place for Ponder's data.
-    pub fn new(args: ServeArgs) -> Result<Self> {
+    pub async fn new(args: ServeArgs) -> Result<Self> {
+        args.model.device.apply();
         Ok(Self {
-            engine: app::shared_engine()?,
+            engine: app::shared_engine().await?,
             model: args.model.model,
             allow_chats: args.allow_chats,
         })

@@ -76,7 +76,7 @@ pub async fn run(args: ModelsArgs) -> Result<()> {
 }
 
 async fn unload(reference: Option<&str>, json: bool) -> Result<()> {
-    let engine = app::shared_engine()?;
+    let engine = app::shared_engine().await?;
     if engine.is_own() {
         let message = "no model is loaded, because neither the app nor 'ponder serve' is running";
         return Err(Error::new(ErrorCode::ModelNotFound, message).into());
