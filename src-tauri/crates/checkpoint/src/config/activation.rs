@@ -51,6 +51,22 @@ pub enum EncoderActivation {
 }
 
 impl EncoderActivation {
+    pub(crate) fn cost(self) -> ActivationCost {
+        let (results, in_place, kernel) = match self {
+            Self::Gelu | Self::GeluTanh => (1, 6, true),
+            Self::QuickGelu => (1, 3, true),
+            // Written over the product, which nothing else reads.
+            Self::Relu => (0, 1, true),
+            Self::Silu => (1, 2, true),
+            Self::SquaredRelu => (0, 2, false),
+        };
+        ActivationCost {
+            results,
+            in_place,
+            kernel,
+        }
+    }
+
     /// The function that transformers' configs call so.
     pub(crate) fn named(name: &str) -> Result<Self, Error> {
         match name {

@@ -245,6 +245,7 @@ impl DecoderConfig {
             layers: self.layers.iter().map(LayerConfig::cost).collect(),
             inputs: None,
             streams: 1,
+            parts_scaled: self.residual_multiplier.is_some(),
             norms_apart: self.norm.kind != NormKind::RootMeanSquare,
             storage,
         }
@@ -257,6 +258,7 @@ impl LayerConfig {
             mixer: self.mixer.cost(),
             feed_forwards: self.feed_forward.costs(),
             normed_after: matches!(self.norms, NormPlacement::Post | NormPlacement::Sandwich),
+            parallel: matches!(self.norms, NormPlacement::Parallel | NormPlacement::ParallelPair),
         }
     }
 }

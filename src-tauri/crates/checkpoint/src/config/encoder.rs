@@ -113,6 +113,7 @@ impl EncoderConfig {
             inputs: None,
             streams: 1,
             norms_apart: false,
+            parts_scaled: false,
             storage,
         }
     }
@@ -138,6 +139,7 @@ impl EncoderConfig {
                 activation: Activation::GeluTanh.cost(),
             })],
             normed_after: true,
+            parallel: false,
         }
     }
 }

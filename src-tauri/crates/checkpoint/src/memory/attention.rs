@@ -79,7 +79,7 @@ impl AttentionCost {
             Keys::Shared => queries,
             Keys::Own | Keys::AreValues => queries + keys,
         };
-        if pass.workload.backend == Backend::Cpu && self.bias {
+        if pass.workload.backend == Backend::Cpu && self.bias && !pass.norms_apart {
             // The norm is no part of a product with a bias, which is added in place.
             pass.make_by_kernel(pass.hidden);
             pass.in_place(1);
@@ -208,7 +208,12 @@ impl Prefill<'_> {
             self.make(shape.heads * shape.width);
             self.take(self.rows.saturating_mul(shape.seen), 0);
             self.take(scores, 0);
-            self.in_place(if shape.capped { 4 } else { 2 });
+            self.in_place(2);
+            if shape.capped {
+                // Those that are squeezed stay beside those that are masked.
+                self.hold_in_one_layer(scores);
+                self.in_place(2);
+            }
             if shape.sinks {
                 // The column of the sinks next to them.
                 self.take(scores, 0);

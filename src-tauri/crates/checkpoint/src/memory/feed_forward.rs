@@ -36,6 +36,14 @@ pub(crate) struct DenseCost {
     pub activation: ActivationCost,
 }
 
+/// A network without a gate for all tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainCost {
+    pub width: u64,
+    pub activation: ActivationCost,
+    pub bias: bool,
+}
+
 /// Many networks, of which each token uses `top_k`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpertsCost {
@@ -71,6 +79,23 @@ impl DenseCost {
         } else {
             self.width
         }
+    }
+}
+
+impl FeedForwardCost for PlainCost {
+    fn weights(&self, hidden: u64) -> Vec<Part> {
+        vec![Part::matrix(self.width, hidden), Part::matrix(hidden, self.width)]
+    }
+
+    fn prefill(&self, pass: &mut Prefill<'_>, _normed_after: bool) {
+        pass.product(pass.hidden, self.width);
+        // On a CPU a product with a bias applies the activation.
+        if !self.bias || !pass.fuses_gate(true, self.activation) {
+            pass.gated(self.width, self.activation, pass.rows);
+            // The product's result lives until the activation was handed over.
+            pass.hold_in_one_layer(pass.rows * self.width * pass.element);
+        }
+        pass.product(self.width, pass.hidden);
     }
 }
 

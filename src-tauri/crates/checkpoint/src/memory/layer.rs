@@ -9,6 +9,8 @@ pub(crate) struct LayerCost {
     pub feed_forwards: Vec<Box<dyn FeedForwardCost>>,
     /// True if the output of a part is normed before it is added.
     pub normed_after: bool,
+    /// True if mixer and feed-forward networks read the same normed stream, and what they give is added at once.
+    pub parallel: bool,
 }
 
 /// The cost of a layer's mixer, implemented next to its config.

@@ -19,6 +19,8 @@ pub(crate) struct ModelCost {
     pub streams: u64,
     /// True if norms of the stream are of a kind that no kernel joins with what reads them.
     pub norms_apart: bool,
+    /// True if what a part of a layer gives is multiplied before it is added.
+    pub parts_scaled: bool,
     pub storage: Storage,
 }
 
@@ -69,6 +71,7 @@ impl ModelCost {
     fn read(&self, pass: &mut Prefill<'_>) {
         let hidden = self.hidden;
         pass.make(hidden);
+        pass.norms_apart = self.norms_apart;
         self.hold_masks(pass);
         if self.streams > 1 {
             // Before a layer, predicted and corrected, in 32 bits.
@@ -79,6 +82,13 @@ impl ModelCost {
             pass.hold(pass.rows * all * pass.element);
             pass.product(hidden, all);
             pass.norm(all, false);
+        }
+        if self.layers.iter().any(|layer| layer.parallel) {
+            // The normed stream, which the second part reads, and what the first one gave.
+            pass.hold(2 * pass.rows * hidden * pass.element);
+        }
+        if self.parts_scaled {
+            pass.hold_ends_of_runs(hidden);
         }
         let last = self.read_layers();
         for (index, layer) in self.layers[..last].iter().enumerate() {

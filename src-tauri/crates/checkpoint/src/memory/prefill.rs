@@ -112,6 +112,10 @@ pub(crate) struct Prefill<'a> {
     early: Vec<Step>,
     /// Bytes that live from the first layer to the last.
     held: u64,
+    /// The most bytes that one layer holds for itself.
+    held_in_one_layer: u64,
+    /// True if norms of the stream are operations of their own.
+    pub norms_apart: bool,
     /// Bytes of large results since the thread waited.
     ahead: u64,
 }
@@ -130,6 +134,8 @@ impl<'a> Prefill<'a> {
             steps: Vec::new(),
             early: Vec::new(),
             held: 0,
+            held_in_one_layer: 0,
+            norms_apart: false,
             ahead: 0,
         }
     }
@@ -137,6 +143,19 @@ impl<'a> Prefill<'a> {
     /// Bytes that live from the first layer to the last.
     pub(super) fn hold(&mut self, bytes: u64) {
         self.held += bytes;
+    }
+
+    /// Operations on `numbers` for every token that kernels are not joined with, one after each part of a layer: each
+    /// ends a run of kernels, and what is near its end lives beside the next run.
+    pub(super) fn hold_ends_of_runs(&mut self, numbers: u64) {
+        if self.workload.backend == Backend::Cpu {
+            self.hold(2 * NEAR as u64 * self.rows * numbers * self.element);
+        }
+    }
+
+    /// Bytes that live while one layer is computed, and not beside those of another.
+    pub(super) fn hold_in_one_layer(&mut self, bytes: u64) {
+        self.held_in_one_layer = self.held_in_one_layer.max(bytes);
     }
 
     /// The most that lives at once, in bytes.
@@ -164,7 +183,8 @@ impl<'a> Prefill<'a> {
             .windows(BATCHES.min(batches.len()))
             .map(|batches| batches.iter().fold(0, |sum: u64, batch| sum.saturating_add(*batch)));
         // A joined operation takes its memory when those before it are done.
-        self.held.saturating_add(joined.max(together.max().unwrap_or(0)))
+        let held = self.held.saturating_add(self.held_in_one_layer);
+        held.saturating_add(joined.max(together.max().unwrap_or(0)))
     }
 
     /// Positions that a chunk has before it when a window slides.

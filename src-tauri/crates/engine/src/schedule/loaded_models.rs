@@ -381,7 +381,8 @@ impl LoadedModels {
         let (reason, way_out) = match processor {
             true => (
                 Reason::CardMemory,
-                "compute on the processor (--device cpu, or in Settings > Models), or choose a smaller model or one in fewer bits",
+                "compute on the processor (--device cpu, or in Settings > Models), or choose a smaller model or one in \
+                 fewer bits",
             ),
             false => (
                 Reason::CardAndMemory,
@@ -389,7 +390,8 @@ impl LoadedModels {
             ),
         };
         let message = format!(
-            "this model needs {:.1} GB of memory even for a short chat, and the graphics card has {:.1} GB; {way_out}. Nothing was loaded",
+            "this model needs {:.1} GB of memory even for a short chat, and the graphics card has {:.1} GB; \
+             {way_out}. Nothing was loaded",
             needed as f64 / 1e9,
             most as f64 / 1e9
         );

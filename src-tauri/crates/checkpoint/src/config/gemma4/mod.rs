@@ -297,6 +297,7 @@ impl Gemma4Config {
             }),
             streams: self.altup.as_ref().map_or(1, |altup| altup.streams.into()),
             norms_apart: false,
+            parts_scaled: false,
             storage,
         }
     }
@@ -340,6 +341,7 @@ impl Gemma4Config {
             }),
             feed_forwards,
             normed_after: true,
+            parallel: false,
         }
     }
 }

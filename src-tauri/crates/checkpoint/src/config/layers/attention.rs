@@ -136,7 +136,7 @@ impl AttentionConfig {
             window: self.window.map(u64::from),
             keys: Keys::Own,
             norms,
-            one_kernel,
+            one_kernel: one_kernel && self.rope.is_some(),
             output_gate: self.output_gate,
             sinks: self.sinks,
             capped: self.softcap.is_some(),

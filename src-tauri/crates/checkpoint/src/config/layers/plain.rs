@@ -1,7 +1,7 @@
 //! One feed-forward network without a gate for all tokens, `mlp`.
 
-use crate::config::activation::{Activation, EncoderActivation};
-use crate::memory::DenseCost;
+use crate::config::activation::EncoderActivation;
+use crate::memory::PlainCost;
 
 /// `down(activation(up(x)))`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,11 +15,11 @@ pub struct PlainConfig {
 }
 
 impl PlainConfig {
-    pub(crate) fn cost(&self) -> DenseCost {
-        DenseCost {
+    pub(crate) fn cost(&self) -> PlainCost {
+        PlainCost {
             width: self.width.into(),
-            gated: false,
-            activation: Activation::GeluTanh.cost(),
+            activation: self.activation.cost(),
+            bias: self.bias,
         }
     }
 }
