@@ -6,10 +6,10 @@ use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::compare::{difference, noise};
-use crate::experts::{wanted, Stack};
 use crate::gate::number;
 use crate::kernel::{find, Kernel, Key};
 use crate::program::Program;
+use crate::stack::{wanted, Stack};
 use crate::tiles::{NoiseMatrix, Tiles};
 
 /// Threads of a block, and outputs that it makes.
@@ -46,7 +46,7 @@ pub fn gathered(
     launch(&kernel, &sort, product, x, stack, experts).map(Some)
 }
 
-/// What is multiplied.
+/// The product of a launch.
 #[derive(Clone, Copy)]
 struct GroupedProduct<'a> {
     tiles: Tiles<'a>,

@@ -21,6 +21,7 @@ mod linear;
 mod norm_linear;
 mod norm_route;
 mod nvrtc;
+mod product_compare;
 mod program;
 mod reader;
 mod record;
@@ -28,6 +29,7 @@ mod recorder;
 mod residual;
 mod route;
 mod row;
+mod stack;
 mod tiles;
 
 use std::path::Path;
@@ -42,7 +44,7 @@ use mlx::recording::{CachedAttention, RecordedStep, StepRows};
 use mlx::tensor::Tensor;
 use mlx::{device, Result};
 
-use crate::experts::Stack;
+use crate::stack::Stack;
 
 /// The kernels of this thread, which has connected to MLX. There are none if its device is not NVIDIA's, or if they are
 /// turned off by `PONDER_KERNELS=0`.

@@ -6,7 +6,7 @@ use mlx::Result;
 
 use crate::gate::number;
 use crate::kernel::{find, Kernel, Key};
-use crate::linear;
+use crate::product_compare::compare_product;
 use crate::program::Program;
 use crate::tiles::Tiles;
 
@@ -79,7 +79,7 @@ impl RowPlan {
     }
 }
 
-/// `x` `[1, inputs]` times the transpose of the matrix, as [`linear::linear`]. `None` if no kernel can be used.
+/// `x` `[1, inputs]` times the transpose of the matrix, as `linear::linear`. `None` if no kernel can be used.
 pub fn linear(
     x: &Tensor,
     matrix: Rows<'_>,
@@ -100,7 +100,7 @@ pub fn linear(
         is(bias.is_some()),
     ];
     let kernel = find(Key::new(Program::Row, x.dtype(), numbers), |kernel| {
-        linear::compare_with(x.dtype(), (matrix, bias.is_some(), gated), [1; 3], |x, matrix, bias| {
+        compare_product(x.dtype(), (matrix, bias.is_some(), gated), [1; 3], |x, matrix, bias| {
             let tiles = Tiles::new(matrix, x.dim(1), x.dtype(), gated.is_some());
             let plan = tiles.and_then(|tiles| Some((tiles, RowPlan::new(&tiles, gated.is_some())?)));
             plan.map(|(tiles, plan)| launch(kernel, x, tiles, plan, bias, gated.is_some()))

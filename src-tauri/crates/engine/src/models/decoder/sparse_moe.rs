@@ -60,7 +60,7 @@ impl SparseMoe {
         })
     }
 
-    /// What it makes of the normed stream, `[length, hidden]`.
+    /// The output for the normed stream, `[length, hidden]`.
     pub fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         if let Some(routed) = self.routed(stream, norm)? {
             let shares = self.router.scaled(routed.shares)?;
