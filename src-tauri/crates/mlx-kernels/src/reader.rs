@@ -143,10 +143,10 @@ fn copy(path: &Path, offset: u64, tensor: &Tensor) -> Result<()> {
                 .iter_mut()
                 .map(|lane| scope.spawn(|| lane.copy(bytes, &next)))
                 .collect();
-            let ended = running.into_iter().map(|thread| thread.join());
-            ended
-                .map(|ended| ended.unwrap_or_else(|_| Err(Error::Failed("a reading thread panicked".into()))))
-                .collect::<Result<()>>()
+            running.into_iter().try_for_each(|thread| {
+                let ended = thread.join();
+                ended.unwrap_or_else(|_| Err(Error::Failed("a reading thread panicked".into())))
+            })
         })
     })
 }
