@@ -2,6 +2,7 @@
 
 use checkpoint::config::decoder::DenseConfig;
 use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
+use mlx::device::{device, Device};
 use mlx::fused::{self, Routed};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
@@ -93,7 +94,8 @@ impl SparseMoe {
 
     /// The stream's norm and its experts in one launch; `None` if no kernel does that.
     fn routed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Option<Routed>> {
-        if !self.router.chooses_alone() {
+        // Without kernels nothing is described that would not be used.
+        if !self.router.chooses_alone() || !kernels().are_available() || device() == Device::Cpu {
             return Ok(None);
         }
         let Some((weight, bias)) = self
