@@ -2,7 +2,7 @@
 
 use checkpoint::config::decoder::DenseConfig;
 use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
-use mlx::device::{device, Device};
+use mlx::device::on_cuda;
 use mlx::fused::{self, Routed};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
@@ -94,8 +94,8 @@ impl SparseMoe {
 
     /// The stream's norm and its experts in one launch; `None` if no kernel does that.
     fn routed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Option<Routed>> {
-        // Without kernels nothing is described that would not be used.
-        if !self.router.chooses_alone() || !kernels().are_available() || device() == Device::Cpu {
+        // Elsewhere nothing is described for a launch that does not come.
+        if !self.router.chooses_alone() || !on_cuda() {
             return Ok(None);
         }
         let Some((weight, bias)) = self
