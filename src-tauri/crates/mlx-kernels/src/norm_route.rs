@@ -32,7 +32,7 @@ pub fn norm_route(row: ResidualInput<'_>, router: Router<'_>) -> Result<Option<R
     let fits = rows <= MAX_ROWS
         && width == inputs
         && width <= WIDEST
-        && width % (32 * EACH) == 0
+        && width % EACH == 0
         && count <= MAX_COUNT
         && router.chosen <= MAX_CHOSEN.min(count)
         && router.weight.strides() == [i64::from(width), 1]
@@ -83,7 +83,7 @@ fn launch(kernel: &Kernel, row: ResidualInput<'_>, router: Router<'_>) -> Result
         bias.unwrap_or(h),
         &counters,
     ];
-    let warps = width / EACH / 32;
+    let warps = (width + 32 * EACH - 1) / (32 * EACH);
     let outputs = [
         (h.shape(), h.dtype()),
         (h.shape(), h.dtype()),

@@ -10,26 +10,8 @@ __device__ __forceinline__ void ponder_matrices(unsigned from, unsigned (&to)[4]
       : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(from) : "memory");
 }
 
-template <class> struct PonderTwo;
-template <>
-struct PonderTwo<BFloat16> {
-  static constexpr unsigned ONE = 0x3f803f80, BELOW_LOW = 0xc300c300, BELOW_HIGH = 0xc500c500, NEGATIVE_ZERO = 0x80008000;
-  __device__ static __forceinline__ unsigned fma(unsigned a, unsigned b, unsigned c) {
-    unsigned made;
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(made) : "r"(a), "r"(b), "r"(c));
-    return made;
-  }
-};
-template <>
-struct PonderTwo<Float16> {
-  static constexpr unsigned ONE = 0x3c003c00, BELOW_LOW = 0xe400e400, BELOW_HIGH = 0xf400f400, NEGATIVE_ZERO = 0x80008000;
-  __device__ static __forceinline__ unsigned fma(unsigned a, unsigned b, unsigned c) {
-    unsigned made;
-    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(made) : "r"(a), "r"(b), "r"(c));
-    return made;
-  }
-};
-typedef PonderTwo<T> Two;
+// Subtracts the numbers that a constant's bits stand for.
+__device__ __forceinline__ unsigned ponder_less(unsigned two, unsigned constant) { return Pairs::fma(two, Pairs::ONES, constant ^ 0x80008000u); }
 
 // 16 neighboring numbers of a row of a matrix, on their way to shared memory.
 template <int CODE>
@@ -58,9 +40,9 @@ struct PonderSixteen {
         unsigned two[2];
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
-          const unsigned lower = Two::fma((word >> (8 * odd) & 0x000f000f) | low, Two::ONE, Two::BELOW_LOW);
-          const unsigned upper = Two::fma((word >> (8 * odd + 4) & 0x000f000f) | high, Two::ONE, Two::BELOW_HIGH);
-          two[odd] = scaled(Two::fma(lower, Two::ONE, upper));
+          const unsigned lower = ponder_less((word >> (8 * odd) & 0x000f000f) | low, low);
+          const unsigned upper = ponder_less((word >> (8 * odd + 4) & 0x000f000f) | high, high);
+          two[odd] = scaled(Pairs::fma(lower, Pairs::ONES, upper));
         }
         pairs[2 * i] = __byte_perm(two[0], two[1], 0x5410);
         pairs[2 * i + 1] = __byte_perm(two[0], two[1], 0x7632);
@@ -74,7 +56,7 @@ struct PonderSixteen {
           const unsigned moved = PLACE > 4 * i ? words[half] << (PLACE - 4 * i) : words[half] >> (4 * i - PLACE);
           apart[i] = Pairs::scaled(((words[half] << (12 - 4 * i)) & 0x80008000u) | (moved & Pairs::MXFP4), scale);
         } else {
-          apart[i] = scaled(Two::fma((words[half] >> (4 * i) & 0x000f000f) | Pairs::LOW, Two::ONE, Two::BELOW_LOW));
+          apart[i] = scaled(ponder_less((words[half] >> (4 * i) & 0x000f000f) | Pairs::LOW, Pairs::LOW));
         }
       }
       pairs[0] = __byte_perm(apart[0], apart[1], 0x5410), pairs[1] = __byte_perm(apart[2], apart[3], 0x5410);
@@ -82,7 +64,7 @@ struct PonderSixteen {
     }
     return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
   }
-  __device__ __forceinline__ unsigned scaled(unsigned two) const { return Two::fma(two, scale * 0x10001u, bias * 0x10001u); }
+  __device__ __forceinline__ unsigned scaled(unsigned two) const { return Pairs::fma(two, scale * 0x10001u, bias * 0x10001u); }
 };
 
 // The rows of a block: which matrix they go to, how many there are, and the pair of each in the order.

@@ -14,8 +14,12 @@ struct PonderPairs<BFloat16> {
   static constexpr int MXFP4_PLACE = 6;
   __device__ static __forceinline__ unsigned scaled(unsigned two, unsigned scale) {
     const unsigned factor = min(scale + 94, 254u) * 0x00800080u;
+    return fma(two, factor, 0x80008000u);
+  }
+  // Two numbers at once, each rounded once.
+  __device__ static __forceinline__ unsigned fma(unsigned a, unsigned b, unsigned c) {
     unsigned made;
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(made) : "r"(two), "r"(factor), "r"(0x80008000u));
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(made) : "r"(a), "r"(b), "r"(c));
     return made;
   }
   __device__ static __forceinline__ void multiply(
@@ -32,8 +36,12 @@ struct PonderPairs<Float16> {
   static constexpr int MXFP4_PLACE = 9;
   __device__ static __forceinline__ unsigned scaled(unsigned two, unsigned scale) {
     const unsigned factor = min(max(static_cast<int>(scale) - 98, 0), 30) * 0x04000400u;
+    return fma(two, factor, 0x80008000u);
+  }
+  // Two numbers at once, each rounded once.
+  __device__ static __forceinline__ unsigned fma(unsigned a, unsigned b, unsigned c) {
     unsigned made;
-    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(made) : "r"(two), "r"(factor), "r"(0x80008000u));
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(made) : "r"(a), "r"(b), "r"(c));
     return made;
   }
   __device__ static __forceinline__ void multiply(
