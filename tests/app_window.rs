@@ -210,7 +210,7 @@ fn links_fill_a_draft_and_do_nothing_else() {
     window.switch_to("Models");
     // A second start only hands over its arguments; it starts nothing that its own end could tear down.
     let log = log(home.path());
-    assert_eq!(log.matches("the engine started").count(), 1, "{log}");
+    assert_eq!(log.matches("the engine computes").count(), 1, "{log}");
     window.close();
 }
 

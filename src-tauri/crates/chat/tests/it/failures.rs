@@ -1,5 +1,6 @@
 //! Turns that fail: what was said stays, and the chat goes on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use api::{AnswerState, ChatSettings, Position};
@@ -38,8 +39,11 @@ async fn a_failure_of_the_engine_is_the_end_of_the_answer_alone() {
     assert_eq!(harness.end(&message).await.state, AnswerState::Complete);
 }
 
-/// An engine whose every call panics.
-struct Panicking;
+/// An engine whose every call panics, once the chats are open: opening them tells a local engine its settings.
+#[derive(Default)]
+struct Panicking {
+    chats_are_open: AtomicBool,
+}
 
 impl Engine for Panicking {
     fn generate(&self, _: Request) -> JobHandle {
@@ -52,20 +56,19 @@ impl Engine for Panicking {
         panic!("count")
     }
     fn local(&self) -> Option<&dyn LocalEngine> {
-        panic!("local")
+        assert!(!self.chats_are_open.load(Ordering::Relaxed), "local");
+        None
     }
 }
 
 #[tokio::test]
 async fn a_panic_in_a_turn_ends_its_answer_as_failed() {
     let folder = tempfile::tempdir().unwrap();
-    let chats = Chat::open(
-        &folder.path().join("history.sqlite"),
-        Arc::new(Panicking),
-        Arc::new(Shelf),
-    )
-    .await
-    .unwrap();
+    let engine = Arc::new(Panicking::default());
+    let chats = Chat::open(&folder.path().join("history.sqlite"), engine.clone(), Arc::new(Shelf))
+        .await
+        .unwrap();
+    engine.chats_are_open.store(true, Ordering::Relaxed);
     let chat = chats.chats().create(ChatSettings::default()).await.unwrap().summary.id;
     for question in ["one", "two"] {
         let message = chats
