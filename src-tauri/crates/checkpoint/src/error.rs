@@ -27,12 +27,20 @@ pub enum Error {
         known: &'static [&'static str],
     },
     /// A model that is known and cannot be run.
-    #[error("this is {model}; Ponder does not run it yet. {instead}")]
+    #[error("this is {model}, which Ponder does not run yet; {instead}")]
     NotYet {
-        /// Its name, and what it does.
+        /// Its name.
         model: &'static str,
         /// Models that do the same.
         instead: &'static str,
+    },
+    /// A model for another purpose.
+    #[error("this is {model}, which {work}; Ponder runs models that write text or embed it")]
+    OtherWork {
+        /// Its name.
+        model: &'static str,
+        /// The purpose, as a verb and its object.
+        work: &'static str,
     },
     /// A value that every model of the family has is missing.
     #[error("config.json lacks `{0}`; the model's folder is broken, fetch it again")]
@@ -142,6 +150,7 @@ impl From<Error> for protocol::Error {
         let code = match error {
             Error::UnknownFamily { .. }
             | Error::NotYet { .. }
+            | Error::OtherWork { .. }
             | Error::Unsupported(_)
             | Error::CustomCode(_)
             | Error::NotGenerative(_)
@@ -173,7 +182,14 @@ impl From<Error> for protocol::Error {
             | Error::NotSafetensors { file, reason }
             | Error::InvalidModule { file, reason } => message.with("file", file).with("reason", reason),
             Error::UnknownFamily { model_type, .. } => message.narrowed(Reason::ModelFamily).with("family", model_type),
-            Error::NotYet { model, instead } => message.with("model", model).with("instead", instead),
+            Error::NotYet { model, instead } => message
+                .narrowed(Reason::ModelFamily)
+                .with("family", model)
+                .with("instead", instead),
+            Error::OtherWork { model, work } => message
+                .narrowed(Reason::ModelTask)
+                .with("task", model)
+                .with("work", work),
             Error::MissingField(field) => message.with("field", field),
             Error::InvalidField { field, reason } => message
                 .narrowed(Reason::ModelConfig)

@@ -156,11 +156,12 @@ async fn what_will_not_run_says_why() {
     type Make<'a> = Box<dyn Fn() -> Repository + 'a>;
     let of = |reason: Reason| (reason.code(), Some(reason));
     let (broken, format) = ((ErrorCode::ModelBroken, None), of(Reason::ModelFormat));
-    let refused = of(Reason::RepositoryRefused);
+    let (refused, task) = (of(Reason::RepositoryRefused), of(Reason::ModelTask));
+    let pipeline = || without("config.json").file("model_index.json", "{}");
     type Case<'a> = (Make<'a>, &'a str, (ErrorCode, Option<Reason>));
     let cases: Vec<Case> = vec![
         (
-            Box::new(|| config("{\"model_type\": \"novel9\"}")),
+            Box::new(|| config(r#"{"model_type": "novel9"}"#)),
             "novel9",
             of(Reason::ModelFamily),
         ),
@@ -170,6 +171,8 @@ async fn what_will_not_run_says_why() {
             of(Reason::ModelCode),
         ),
         (Box::new(|| config("[[[")), "config.json", broken),
+        (Box::new(|| config(r#"{"model_type": "flux2"}"#)), "makes images", task),
+        (Box::new(pipeline), "pipeline of diffusers", task),
         (Box::new(|| without("config.json")), "no config.json", format),
         (Box::new(|| without("tokenizer.json")), "tokenizer.json", broken),
         (

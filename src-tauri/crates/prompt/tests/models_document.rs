@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use checkpoint::{supported_families, SupportedFamily, KNOWN_MODEL_TYPES};
+use checkpoint::{refused_models, supported_families, SupportedFamily, KNOWN_MODEL_TYPES};
 use protocol::ModelKind;
 use serde_json::Value;
 
@@ -173,6 +173,18 @@ fn families() -> String {
     table
 }
 
+/// The models that are refused by their names, those that do not run yet first.
+fn refused() -> String {
+    let mut rows: Vec<_> = refused_models().collect();
+    rows.sort_by_key(|model| (model.other_work, model.name.to_lowercase()));
+    let mut table = "| models | `model_type` | why |\n|---|---|---|\n".to_owned();
+    for model in rows {
+        let why = model.other_work.unwrap_or("not yet");
+        writeln!(table, "| {} | {} | {why} |", model.name, code(model.model_types)).unwrap();
+    }
+    table
+}
+
 /// The cases of each format: whether they read a thought, and a call.
 fn formats() -> String {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -208,6 +220,7 @@ fn with_table(document: &str, name: &str, table: &str) -> String {
 fn the_tables_of_supported_models_are_fresh() {
     let document = read("docs/models.md");
     let fresh = with_table(&document, "families", &families());
+    let fresh = with_table(&fresh, "refused", &refused());
     let fresh = with_table(&fresh, "formats", &formats());
     if fresh != document {
         fs::write(root("docs/models.md"), fresh).unwrap();

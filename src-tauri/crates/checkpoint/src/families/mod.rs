@@ -56,6 +56,7 @@ use serde_json::Value;
 use crate::config::{Family, Fields};
 use crate::error::Error;
 use crate::image_prompt::ImagePrompt;
+pub use refused::{refused_models, RefusedModel};
 use row::{FamilyRow, VisionRow};
 pub(crate) use source::Source;
 pub use vision::VisionConfig;

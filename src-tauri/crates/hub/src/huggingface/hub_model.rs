@@ -147,6 +147,9 @@ async fn small_file(
     text.await.map(Some)
 }
 
+/// The file that lists the parts of a pipeline of diffusers.
+const PIPELINE: &str = "model_index.json";
+
 /// The model as windows show it, and its config if the model can run here.
 pub(crate) fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) {
     let config = snapshot.config.as_deref().unwrap_or_default();
@@ -158,12 +161,19 @@ pub(crate) fn assess(snapshot: RepoSnapshot) -> (HubModel, Option<ModelConfig>) 
     });
     let parsed = verdict.as_ref().ok().cloned();
     let parsed = parsed.or_else(|| ModelConfig::parse(config).ok());
+    let has = |file: &str| snapshot.names.iter().any(|name| name == file);
     let unread = snapshot.summary.gated && snapshot.config.is_none();
     let problem = match (snapshot.refused, verdict) {
         (Some(refused), _) => Some(refused),
         // Its terms are not accepted yet, so no reason against it is known.
         (None, Err(_)) if unread => None,
-        (None, Err(_)) if !snapshot.names.iter().any(|name| name == "config.json") => {
+        (None, Err(_)) if has(PIPELINE) => {
+            let message =
+                "this is a pipeline of diffusers, which makes images or videos; Ponder runs models that write text \
+                           or embed it";
+            Some(protocol::Error::because(Reason::ModelTask, message).with("file", PIPELINE))
+        }
+        (None, Err(_)) if !has("config.json") => {
             let message = "there is no config.json, so it is no model that can be run here";
             Some(protocol::Error::because(Reason::ModelFormat, message).with("file", "config.json"))
         }
