@@ -152,6 +152,7 @@ mod tests {
             reference: "pebble".into(),
             path: "/models/pebble".into(),
             revision: None,
+            adapter: None,
         }));
         engine.set_memory(LOADED);
         engine

@@ -31,6 +31,7 @@ impl ModelShelf for Shelf {
             reference: "pebble".into(),
             path: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pebble/model"),
             revision: None,
+            adapter: None,
         }))
     }
 }

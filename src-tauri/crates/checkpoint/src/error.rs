@@ -64,6 +64,9 @@ pub enum Error {
     /// It was trained for something else than answering.
     #[error("this model is a `{0}`, which does not write answers; look for one that chats")]
     NotGenerative(String),
+    /// An adapter cannot be added to the model.
+    #[error("the adapter cannot be used: {0}. The model itself is unchanged; choose another adapter or none")]
+    Adapter(String),
     /// The weights are in files of another kind.
     #[error("the weights of this model are `{0}` files; look for a version of it in safetensors files, such as those of mlx-community")]
     WeightFormat(&'static str),
@@ -155,6 +158,7 @@ impl From<Error> for protocol::Error {
             | Error::CustomCode(_)
             | Error::NotGenerative(_)
             | Error::UnknownProcessor(_)
+            | Error::Adapter(_)
             | Error::WeightFormat(_)
             | Error::TokenizerFormat(_)
             | Error::NoTemplate => ErrorCode::ModelUnsupported,
@@ -196,6 +200,7 @@ impl From<Error> for protocol::Error {
                 .with("field", field)
                 .with("reason", reason),
             Error::InvalidProcessor { field, reason } => message.with("field", field).with("reason", reason),
+            Error::Adapter(reason) => message.with("reason", reason),
             Error::UnknownProcessor(processor) => message.with("processor", processor),
             Error::TooNarrow { width, height } => message
                 .narrowed(Reason::ImageTooNarrow)

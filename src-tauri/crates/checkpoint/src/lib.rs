@@ -20,6 +20,7 @@ pub use files::{
     is_unused_tensor, is_weight_file, tower_tensor, weight_files, weight_files_of_repository, weight_map,
     without_wrappers, Header, ModelCard, TensorPlace, MAX_INDEX_BYTES, WEIGHT_INDEX,
 };
+pub use files::{Adapter, Addition, ADAPTER_CONFIG};
 pub use image_processor::{ImagePlan, ImageProcessor, View};
 pub use image_prompt::{ImagePrompt, ImageRun, RunSegment};
 pub use model::{

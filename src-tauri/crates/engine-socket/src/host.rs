@@ -181,6 +181,7 @@ fn hello(engine: &dyn LocalEngine) -> Hello {
         reference: String::new(),
         path: PathBuf::new(),
         revision: None,
+        adapter: None,
     });
     Hello {
         version: VERSION.to_owned(),

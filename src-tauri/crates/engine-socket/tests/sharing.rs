@@ -56,6 +56,7 @@ fn model() -> FolderSource {
         reference: "pebble".into(),
         path: "/models/pebble".into(),
         revision: Some("1".into()),
+        adapter: None,
     }
 }
 

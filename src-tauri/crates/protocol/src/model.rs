@@ -68,6 +68,9 @@ pub struct FolderSource {
     pub path: PathBuf,
     /// The commit of its files; `None` for folders.
     pub revision: Option<String>,
+    /// The folder of the adapter that is added to it.
+    #[serde(default)]
+    pub adapter: Option<PathBuf>,
 }
 
 /// The features of an engine for one model, so that nothing else is offered.

@@ -247,6 +247,7 @@ mod tests {
             reference: "pebble".into(),
             path: "/m".into(),
             revision: None,
+            adapter: None,
         };
         let mut question = Message::text(Role::User, "Which is it? ");
         question.content.extend([image("a", "cat.png"), image("b", "")]);

@@ -66,6 +66,7 @@ mod tests {
             reference: "pebble".into(),
             path: "/models/pebble".into(),
             revision: None,
+            adapter: None,
         });
         let served = ModelSource::Remote {
             endpoint: "lab".into(),

@@ -32,6 +32,7 @@ pub fn write_model(config: &serde_json::Value, folder: &Path) -> Result<FolderSo
         reference: folder.display().to_string(),
         path: folder.to_owned(),
         revision: Some("random".into()),
+        adapter: None,
     })
 }
 
@@ -50,5 +51,6 @@ pub fn prepare(name: &str, folder: &Path) -> Result<FolderSource> {
         reference: format!("shape:{name}"),
         path,
         revision: Some("random".into()),
+        adapter: None,
     })
 }

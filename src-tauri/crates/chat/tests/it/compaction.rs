@@ -27,6 +27,7 @@ impl Harness {
             reference: model,
             path: "/models/pebble".into(),
             revision: None,
+            adapter: None,
         });
         events.recv().await.unwrap();
     }

@@ -54,6 +54,7 @@ impl ModelShelf for Shelf {
                     reference: reference.into(),
                     path: PathBuf::from("/models").join(reference),
                     revision: None,
+                    adapter: None,
                 })
             })),
         }

@@ -267,6 +267,7 @@ async fn load(harness: &Harness, reference: &str) {
         reference: reference.into(),
         path: "/models".into(),
         revision: None,
+        adapter: None,
     };
     harness.engine.load(folder).recv().await.unwrap();
 }

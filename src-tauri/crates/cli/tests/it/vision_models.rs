@@ -130,6 +130,7 @@ pub async fn engine_alone(engine: &MlxEngine, model: &Path, images: &[&ImageByte
         reference: model.display().to_string(),
         path: model.to_owned(),
         revision: None,
+        adapter: None,
     };
     assert!(
         engine.capabilities(&ModelSource::Folder(source.clone())).images,

@@ -22,7 +22,7 @@ pub fn logits(
     kv_bits: Option<KvBits>,
 ) -> Result<Vec<Vec<f32>>> {
     let loaded = worker.ensure_loaded(source)?;
-    let (model, readable, vocabulary) = (&loaded.model, loaded.model.readable(), loaded.model.vocabulary());
+    let (model, readable, vocabulary) = (loaded.model(), loaded.model().readable(), loaded.model().vocabulary());
     if tokens.is_empty() || chunk == Some(0) {
         return Err(Error::BadRequest(
             "logits need at least one token and chunks of at least one".into(),

@@ -70,9 +70,9 @@ impl MlxEngine {
             let tensors: Vec<_> = models
                 .iter()
                 .flat_map(|loaded| {
-                    let head = loaded.head.iter().flat_map(Parameters::tensors);
-                    let tower = loaded.tower.iter().flat_map(Parameters::tensors);
-                    loaded.model.tensors().into_iter().chain(head).chain(tower)
+                    let head = loaded.weights.head.iter().flat_map(Parameters::tensors);
+                    let tower = loaded.weights.tower.iter().flat_map(Parameters::tensors);
+                    loaded.model().tensors().into_iter().chain(head).chain(tower)
                 })
                 .collect();
             let available = tensors
@@ -156,7 +156,7 @@ impl MlxEngine {
     pub fn step_operations(&self, model: FolderSource) -> protocol::Result<u64> {
         self.call(move |worker| {
             let loaded = worker.ensure_loaded(&model)?;
-            let model = &loaded.model;
+            let model = loaded.model();
             let mut state = SequenceState::new(model, None);
             state.prefill(model, &[1, 2, 3, 4, 5])?;
             let config = SamplerConfig::new(
@@ -196,7 +196,7 @@ impl MlxEngine {
     ) -> protocol::Result<Vec<Decoded>> {
         self.call(move |worker| {
             let loaded = worker.ensure_loaded(&model)?;
-            let model = &loaded.model;
+            let model = loaded.model();
             let read = |(prompt, images): &(Vec<u32>, Vec<PromptImage>)| -> error::Result<SequenceState> {
                 let images = loaded.prompt_images(images.clone())?;
                 if let Some(images) = &images {
@@ -273,7 +273,7 @@ impl MlxEngine {
         const LONGEST: usize = 8;
         self.call(move |worker| {
             let loaded = worker.ensure_loaded(&model)?;
-            let model = &loaded.model;
+            let model = loaded.model();
             let config = SamplerConfig::new(&sampling, &Sampling::default(), model.vocabulary())?;
             let read = || -> error::Result<Sequence> {
                 let mut state = SequenceState::new(model, kv_bits);

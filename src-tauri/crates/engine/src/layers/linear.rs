@@ -1,6 +1,7 @@
 //! Projections.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use mlx::fused::Rows;
 use mlx::ops::join;
@@ -16,7 +17,7 @@ use crate::layers::product::{computed, Form, Product};
 use crate::layers::{fast, Activation, Gelu, Pointwise, ResidualStream, RmsNorm};
 use crate::products::packed_product::product;
 use crate::products::product_check::Layout;
-use crate::weights::{Matrix, Weights};
+use crate::weights::{AdapterPart, AdapterPlace, Matrix, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
 #[derive(Parameters)]
@@ -24,6 +25,9 @@ pub struct Linear {
     weight: Product,
     /// Added to every row, `[1, outputs]`.
     bias: Option<Tensor>,
+    /// Where adapters add to it.
+    #[parameters(skip)]
+    adapters: Option<Rc<AdapterPlace>>,
 }
 
 /// One of several projections of the same input.
@@ -88,6 +92,14 @@ impl Projection {
         format!("{}.bias", self.path)
     }
 
+    fn adapter_part(&self) -> AdapterPart {
+        AdapterPart {
+            path: self.path.clone(),
+            outputs: self.outputs,
+            order: self.order(),
+        }
+    }
+
     fn order(&self) -> Option<Tensor> {
         let order = self.order.as_ref()?;
         Some(Tensor::from_i32(order, &[order.len() as i32]))
@@ -125,6 +137,7 @@ impl Linear {
         let linear = Self {
             bias: load_bias(weights, parts)?,
             weight: Product::join(matrices, ROWS)?.checked(ROWS, weights)?,
+            adapters: weights.adapter_place(|| parts.iter().map(Projection::adapter_part).collect(), inputs),
         };
         weights.materialize(linear.tensors())?;
         Ok(linear)
@@ -135,6 +148,7 @@ impl Linear {
         Ok(Self {
             weight: Product::plain(&[rows], ROWS)?,
             bias: None,
+            adapters: None,
         })
     }
 
@@ -145,6 +159,7 @@ impl Linear {
             bias: bias
                 .map(|bias| computed(bias.reshape(&[1, bias.dim(0)])?))
                 .transpose()?,
+            adapters: None,
         })
     }
 
@@ -153,6 +168,7 @@ impl Linear {
         let linear = Self {
             weight: Product::Quantized(rows).checked(ROWS, weights)?,
             bias: None,
+            adapters: None,
         };
         weights.materialize(linear.tensors())?;
         Ok(linear)
@@ -160,6 +176,9 @@ impl Linear {
 
     /// `[length, inputs]` to `[length, outputs]`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        if let Some(adapted) = self.adapted(x)? {
+            return Ok(adapted);
+        }
         if let Some(product) = fast::linear::biased(self.weight.rows(), x, self.bias.as_ref(), None)? {
             return Ok(product);
         }
@@ -172,12 +191,26 @@ impl Linear {
 
     /// The activation of every output.
     pub fn activated(&self, x: &Tensor, activation: &Pointwise) -> Result<Tensor> {
-        if let Some(fusible) = activation.fusible() {
+        if let Some(fusible) = activation.fusible().filter(|_| !self.is_adapted()) {
             if let Some(activated) = fast::linear::biased(self.weight.rows(), x, self.bias.as_ref(), Some(fusible))? {
                 return Ok(activated);
             }
         }
         activation.forward(&self.forward(x)?)
+    }
+
+    /// The projection with the addition of the active adapter; `None` if it has none.
+    fn adapted(&self, x: &Tensor) -> Result<Option<Tensor>> {
+        let Some(addition) = self.adapters.as_ref().and_then(|place| place.addition()) else {
+            return Ok(None);
+        };
+        let sum = addition.add(x, &self.multiply(x)?, || self.weight.rows_f32())?;
+        let biased = self.bias.as_ref().map(|bias| sum.add(bias)).transpose()?;
+        Ok(Some(biased.unwrap_or(sum)))
+    }
+
+    fn is_adapted(&self) -> bool {
+        self.adapters.as_ref().is_some_and(|place| place.addition().is_some())
     }
 
     fn multiply(&self, x: &Tensor) -> Result<Tensor> {
@@ -229,13 +262,16 @@ impl Linear {
         let Product::Plain(weight) = &self.weight else {
             return Ok(None);
         };
+        if self.is_adapted() {
+            return Ok(None);
+        }
         let bias = self.bias.as_ref().map(|bias| bias.reshape(&[bias.dim(1)]));
         Ok(Some((weight.swapaxes(0, 1)?, bias.transpose()?)))
     }
 
     /// The matrix, if it is as it is stored and all there is to the projection.
     fn rows(&self) -> Option<Rows<'_>> {
-        self.weight.rows().filter(|_| self.bias.is_none())
+        self.weight.rows().filter(|_| self.bias.is_none() && !self.is_adapted())
     }
 }
 

@@ -91,6 +91,19 @@ impl Product {
         }
     }
 
+    /// The rows `[outputs, inputs]` in 32 bit floats.
+    pub fn rows_f32(&self) -> Result<Tensor> {
+        match self {
+            Self::Plain(numbers) => numbers.swapaxes(-1, -2)?.astype(Dtype::Float32),
+            Self::Stored(numbers) => numbers.astype(Dtype::Float32),
+            Self::Quantized(matrix) => matrix.dequantize_to_f32(),
+            Self::Split(parts) => {
+                let parts = parts.iter().map(Self::rows_f32).collect::<Result<Vec<_>>>()?;
+                concatenate(&parts.iter().collect::<Vec<_>>(), -2)
+            }
+        }
+    }
+
     /// The outputs of all parts side by side.
     pub fn forward(
         &self,

@@ -31,19 +31,29 @@ use crate::products::product_check;
 use crate::sequence::recorded::RecordedSteps;
 use crate::sequence::{PromptImage, PromptImages, SequenceState, Stepping};
 use crate::state::EngineState;
-use crate::weights::{LoadProgress, LoadStep, Weights};
+use crate::weights::{AdapterPlaces, AttachedAdapter, LoadProgress, LoadStep, Weights};
 
 /// The vocabulary of a model, created when an answer first has to follow a grammar.
 pub type LazyVocabulary = Arc<OnceLock<constraint::Result<Vocabulary>>>;
 
-/// A model, its small files, and the information that windows show about it.
+/// The weights of a model, which it shares with its adapters.
+pub struct ModelWeights {
+    /// Those that read and write text.
+    model: Model,
+    /// The vision encoder, if it has one.
+    pub tower: Option<VisionTower>,
+    /// The head that turns its states into vectors, if it is an embedding model.
+    pub head: Option<EmbeddingHead>,
+    places: Rc<AdapterPlaces>,
+}
+
+/// A model with an adapter or without one, its small files, and the information that windows show about it.
 pub struct LoadedModel {
     /// Its small files.
     pub files: Arc<ModelFiles>,
     /// The weights.
-    pub model: Model,
-    /// The vision encoder, if it has one.
-    pub tower: Option<VisionTower>,
+    pub weights: Rc<ModelWeights>,
+    adapter: Option<AttachedAdapter>,
     /// How many images the vision encoder has encoded.
     pub encoded_images: Cell<usize>,
     /// How many decode steps were taken between the layers of the vision encoder.
@@ -52,8 +62,6 @@ pub struct LoadedModel {
     pub embedded_texts: Cell<usize>,
     /// The embeddings of the images that it has encoded.
     pub features: RefCell<ImageEmbeddingCache>,
-    /// The head that turns its states into vectors, if it is an embedding model.
-    pub head: Option<EmbeddingHead>,
     /// Its decode steps, where they are recorded.
     pub recorded_steps: RecordedSteps,
     /// Copies of what it has read.
@@ -65,12 +73,61 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
+    /// The model with its adapter: no other adds to what is described from now on.
+    pub fn model(&self) -> &Model {
+        match &self.adapter {
+            Some(adapter) => adapter.activate(),
+            None => self.weights.places.deactivate(),
+        }
+        &self.weights.model
+    }
+
     /// The model and its recorded steps.
     pub fn stepping(&self) -> Stepping<'_> {
         Stepping {
-            model: &self.model,
+            model: self.model(),
             recorded: &self.recorded_steps,
         }
+    }
+
+    /// The model of these files beside one that shares its weights.
+    ///
+    /// # Errors
+    /// If the adapter does not fit.
+    pub fn beside(other: &Self, files: Arc<ModelFiles>, prefix_cache: Option<u64>) -> Result<Self> {
+        let start = Instant::now();
+        let weights = other.weights.clone();
+        let adapter = attach(&weights.places, &files)?;
+        let resident = other.info.resident_bytes.saturating_sub(other.adapter_bytes());
+        let info = ModelInfo {
+            reference: files.source.reference.clone(),
+            resident_bytes: resident + adapter.as_ref().map_or(0, |adapter| adapter.bytes),
+            load_ms: start.elapsed().as_secs_f64() * 1000.0,
+            ..other.info.clone()
+        };
+        Self::of(files, weights, adapter, info, prefix_cache)
+    }
+
+    fn of(
+        files: Arc<ModelFiles>,
+        weights: Rc<ModelWeights>,
+        adapter: Option<AttachedAdapter>,
+        info: ModelInfo,
+        prefix_cache: Option<u64>,
+    ) -> Result<Self> {
+        Ok(Self {
+            weights,
+            adapter,
+            encoded_images: Cell::new(0),
+            steps_between_layers: Cell::new(0),
+            embedded_texts: Cell::new(0),
+            features: RefCell::default(),
+            recorded_steps: RecordedSteps::default(),
+            prefix_cache: RefCell::new(PrefixCache::new(prefix_cache)?),
+            vocabulary: LazyVocabulary::default(),
+            info,
+            files,
+        })
     }
 
     /// Loads the weights of a model. `prefix_cache` limits the bytes of its prefix cache, if that was set.
@@ -83,6 +140,7 @@ impl LoadedModel {
         product_check::drain_failed_kinds();
         let mut weights = Weights::open(dir, config.vision.is_some(), progress)?;
         let model = Model::load(config, &mut weights)?;
+        let places = Rc::new(weights.take_adapter_places());
         let tower = config.vision.as_ref().map(|vision| {
             weights.begin_tower();
             VisionTower::load(vision, model.hidden_size(), &mut weights)
@@ -97,6 +155,8 @@ impl LoadedModel {
         let head = head
             .map(|(mut head, apart)| head.load_apart(&apart, dir).map(|()| head))
             .transpose()?;
+        // Before kernels run: a wrong adapter is told at once.
+        let adapter = attach(&places, &files)?;
         let wrong_products = product_check::drain_failed_kinds();
         let read = start.elapsed();
         let recorded_steps = RecordedSteps::default();
@@ -144,25 +204,32 @@ impl LoadedModel {
             load_ms: start.elapsed().as_secs_f64() * 1000.0,
             supports_vision: tower.is_some() && chat.is_some_and(ChatProcessor::takes_images) && vision_support(dir).0,
         };
-        Ok(Self {
+        let weights = Rc::new(ModelWeights {
             model,
             tower,
-            encoded_images: Cell::new(0),
-            steps_between_layers: Cell::new(0),
-            embedded_texts: Cell::new(0),
-            features: RefCell::default(),
             head,
+            places,
+        });
+        let loaded = Self::of(files, weights, adapter, info, prefix_cache)?;
+        Ok(Self {
             recorded_steps,
-            prefix_cache: RefCell::new(PrefixCache::new(prefix_cache)?),
-            vocabulary: LazyVocabulary::default(),
-            info,
-            files,
+            ..loaded
         })
     }
 
-    /// The bytes that are free when it is gone: its weights and the copies of what it has read and seen.
+    /// The bytes of its adapter.
+    pub fn adapter_bytes(&self) -> u64 {
+        self.adapter.as_ref().map_or(0, |adapter| adapter.bytes)
+    }
+
+    /// The bytes that are free when it is gone: its weights, unless another model has the same ones, its adapter and the
+    /// copies of what it has read and seen.
     pub fn bytes(&self) -> u64 {
-        self.info.resident_bytes + self.prefix_cache.borrow().bytes() + self.features.borrow().bytes()
+        let own = match Rc::strong_count(&self.weights) {
+            1 => self.info.resident_bytes,
+            _ => self.adapter_bytes(),
+        };
+        own + self.prefix_cache.borrow().bytes() + self.features.borrow().bytes()
     }
 
     /// Images of a prompt for this model.
@@ -171,7 +238,7 @@ impl LoadedModel {
     /// If it does not see, or they do not fit their places.
     pub fn images(&self, images: Vec<PromptImage>) -> Result<PromptImages> {
         let vision = self.files.config.vision.as_ref().ok_or(Error::NoVision)?;
-        PromptImages::new(images, &self.model, vision)
+        PromptImages::new(images, self.model(), vision)
     }
 
     /// The same, if there are any.
@@ -208,7 +275,7 @@ impl LoadedModel {
     /// # Errors
     /// If the model does not see, the image cannot be prepared, MLX fails, or `hook` does.
     pub fn encode_image(&self, images: &PromptImages, index: usize, hook: &mut LayerHook<'_>) -> Result<bool> {
-        let (tower, image) = (self.tower.as_ref().ok_or(Error::NoVision)?, images.image(index));
+        let (tower, image) = (self.weights.tower.as_ref().ok_or(Error::NoVision)?, images.image(index));
         if let Some(known) = self.features.borrow_mut().get(&image.hash) {
             images.set_embeddings(index, known);
             return Ok(true);
@@ -225,6 +292,12 @@ impl LoadedModel {
         images.set_embeddings(index, features);
         Ok(true)
     }
+}
+
+/// The adapter that the files name, beside the products of a model.
+fn attach(places: &Rc<AdapterPlaces>, files: &ModelFiles) -> Result<Option<AttachedAdapter>> {
+    let adapter = files.source.adapter.as_deref();
+    adapter.map(|dir| places.attach(dir)).transpose()
 }
 
 /// Reads tokens and generates some: a GPU compiles its kernels, or fetches those that are compiled, when they first

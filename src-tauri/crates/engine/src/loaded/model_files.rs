@@ -66,6 +66,11 @@ impl ModelFiles {
 
     /// True if these are the files of this model.
     pub fn is_of(&self, source: &FolderSource) -> bool {
+        self.has_weights_of(source) && self.source.adapter == source.adapter
+    }
+
+    /// True if these are the files of this model, whatever adapter either has.
+    pub fn has_weights_of(&self, source: &FolderSource) -> bool {
         self.source.path == source.path && self.source.revision == source.revision
     }
 }

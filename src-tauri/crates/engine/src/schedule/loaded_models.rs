@@ -69,6 +69,11 @@ impl LoadedModels {
             .find(|scheduler| scheduler.loaded().files.is_of(source))
     }
 
+    /// A loaded model with the weights of this one, whatever adapter either has.
+    pub fn with_weights_of(&self, source: &FolderSource) -> Option<Rc<LoadedModel>> {
+        self.iter().find(|loaded| loaded.files.has_weights_of(source)).cloned()
+    }
+
     /// The batch of a model that is used now.
     pub fn touch(&mut self, source: &FolderSource) -> Option<&mut Scheduler> {
         let at = self
@@ -399,9 +404,20 @@ impl LoadedModels {
         Err(Error::MemoryShort(error.with("needed", needed).with("free", most)))
     }
 
+    /// Tells the windows what is loaded. Weights that several models share count for the first of them.
     fn publish(&self) {
-        self.shared
-            .set_loaded(self.iter().map(|loaded| loaded.info.clone()).collect());
+        let all: Vec<&Rc<LoadedModel>> = self.iter().collect();
+        let infos = all.iter().enumerate().map(|(at, loaded)| {
+            let mut info = loaded.info.clone();
+            if all[..at]
+                .iter()
+                .any(|other| Rc::ptr_eq(&other.weights, &loaded.weights))
+            {
+                info.resident_bytes = loaded.adapter_bytes();
+            }
+            info
+        });
+        self.shared.set_loaded(infos.collect());
     }
 }
 

@@ -58,7 +58,7 @@ impl Prefetch {
         let state = match cached {
             Some((positions, _)) if positions == next_prompt.ids.len() && ahead.is_empty() => return Ok(None),
             Some((positions, caches)) => SequenceState::from_caches(caches, positions),
-            None => SequenceState::new(&loaded.model, request.kv_bits),
+            None => SequenceState::new(loaded.model(), request.kv_bits),
         };
         let state = state.with_images(images.as_ref().map(|(images, _)| images.clone()));
         Ok(Some(Self {

@@ -1,10 +1,12 @@
 //! The weights of a model by name, handed out once each and made resident piece by piece.
 
+mod adapters;
 mod experts;
 mod file_tensors;
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::rc::Rc;
 
 use checkpoint::{is_unused_tensor, tower_tensor, without_wrappers};
 use checkpoint::{weight_files, Header};
@@ -18,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::kernels::kernels;
 use crate::products::product_check::{self, Layout};
 
+pub use adapters::{AdapterPart, AdapterPlace, AdapterPlaces, AttachedAdapter};
 pub use experts::ExpertShape;
 use file_tensors::{file_tensors, StoredTensor};
 
@@ -111,6 +114,8 @@ pub struct Weights<'a> {
     tensors: HashMap<String, StoredTensor>,
     /// Those of the vision encoder, until that is loaded; empty if it will not be.
     tower: HashMap<String, StoredTensor>,
+    /// The products of the language model, for adapters; `None` once another part is being loaded.
+    places: Option<AdapterPlaces>,
     total: u64,
     taken: u64,
     resident: u64,
@@ -151,6 +156,16 @@ impl<'a> Weights<'a> {
         Ok(weights)
     }
 
+    /// A place for adapters at a product of these parts; `None` outside the language model.
+    pub fn adapter_place(&mut self, parts: impl FnOnce() -> Vec<AdapterPart>, inputs: i32) -> Option<Rc<AdapterPlace>> {
+        Some(self.places.as_mut()?.register(parts(), inputs))
+    }
+
+    /// The places of the language model, once it is loaded; what is loaded from here on has none.
+    pub fn take_adapter_places(&mut self) -> AdapterPlaces {
+        self.places.take().unwrap_or_default()
+    }
+
     /// From here on the vision encoder's tensors are handed out, by the names that [`tower_tensor`] gives them; what is
     /// left of the language part is freed.
     pub fn begin_tower(&mut self) {
@@ -161,6 +176,7 @@ impl<'a> Weights<'a> {
         Self {
             tensors,
             tower: HashMap::new(),
+            places: Some(AdapterPlaces::default()),
             total: 0,
             taken: 0,
             resident: 0,
@@ -216,6 +232,9 @@ impl<'a> Weights<'a> {
     pub fn rename(&mut self, table: &[(&str, &str)]) {
         if table.is_empty() {
             return;
+        }
+        if let Some(places) = &mut self.places {
+            places.rename(table);
         }
         self.tensors = std::mem::take(&mut self.tensors)
             .into_iter()

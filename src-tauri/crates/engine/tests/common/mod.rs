@@ -25,6 +25,7 @@ pub fn source(path: &Path) -> FolderSource {
         reference: path.display().to_string(),
         path: path.to_owned(),
         revision: None,
+        adapter: None,
     }
 }
 

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod adapters;
 mod batch;
 mod changed_configs;
 mod embeddings;

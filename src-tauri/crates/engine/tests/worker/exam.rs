@@ -124,6 +124,7 @@ async fn pebble_passes_its_exam() {
         reference: "pebble".into(),
         path: pebble().join("model"),
         revision: None,
+        adapter: None,
     };
 
     let mut skills: BTreeMap<(String, bool), (u32, u32)> = BTreeMap::new();

@@ -291,6 +291,7 @@ impl ModelFolder {
                 reference: reference.into(),
                 path: wanted.path,
                 revision: Some(wanted.commit.to_string()),
+                adapter: None,
             };
         }
         Ok(found)
@@ -303,6 +304,7 @@ impl ModelFolder {
                 reference: BUILT_IN.into(),
                 path,
                 revision: None,
+                adapter: None,
             },
             place: ModelPlace::BuiltIn,
             revisions: Vec::new(),
@@ -410,6 +412,7 @@ fn folder_model(path: PathBuf, place: ModelPlace) -> FoundModel {
             reference: path.to_string_lossy().into_owned(),
             path,
             revision: None,
+            adapter: None,
         },
         place,
         revisions: Vec::new(),

@@ -69,6 +69,7 @@ pub(crate) fn model_of(repository: &Repository, whole: &dyn Fn(&Path) -> bool) -
         reference: repository.id().to_string(),
         path: used.path.clone(),
         revision: Some(used.commit.to_string()),
+        adapter: None,
     };
     let revisions = std::iter::once((used, true))
         .chain(snapshots.into_iter().map(|snapshot| (snapshot, false)))

@@ -107,6 +107,7 @@ mod tests {
             reference: "pebble".into(),
             path: concat!(env!("CARGO_MANIFEST_DIR"), "/../../pebble/model").into(),
             revision: None,
+            adapter: None,
         };
         let little = Memory {
             total: 10_000_000,
@@ -149,6 +150,7 @@ mod tests {
             reference: "a/b".into(),
             path: folder.path().to_owned(),
             revision: Some("1".into()),
+            adapter: None,
         };
         SystemMemoryGuard::new(folder.path()).record_peak(&model, 5);
         assert_eq!(Measured::in_folder(folder.path()).of("a/b", Some("1")), Some(5));

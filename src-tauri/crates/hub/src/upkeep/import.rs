@@ -66,6 +66,7 @@ impl ModelFolder {
                 reference: path.to_string_lossy().into_owned(),
                 path,
                 revision: None,
+                adapter: None,
             }),
             Err(error) => {
                 // Only links and copies are deleted.

@@ -137,6 +137,7 @@ pub(crate) mod tests {
             reference: "pebble".into(),
             path: "/models/pebble".into(),
             revision: None,
+            adapter: None,
         })
     }
 

@@ -387,6 +387,7 @@ pub(crate) mod tests {
                 reference: reference.into(),
                 path: "/models".into(),
                 revision: None,
+                adapter: None,
             }
             .into())
         }

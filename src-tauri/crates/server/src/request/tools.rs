@@ -271,6 +271,7 @@ mod tests {
             reference: "m".into(),
             path: "/m".into(),
             revision: None,
+            adapter: None,
         };
         Request::new(folder, vec![Message::text(Role::User, "hi")])
     }

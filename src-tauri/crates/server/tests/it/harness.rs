@@ -25,6 +25,7 @@ impl ModelShelf for Shelf {
             reference: reference.into(),
             path: "/models".into(),
             revision: None,
+            adapter: None,
         }
         .into())
     }

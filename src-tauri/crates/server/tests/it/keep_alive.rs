@@ -20,6 +20,7 @@ async fn harness(keep_alive: KeepAlive) -> Harness {
         reference: "pebble".into(),
         path: "/models".into(),
         revision: None,
+        adapter: None,
     };
     drop(harness.engine.load(model));
     harness
@@ -98,6 +99,7 @@ async fn a_model_of_embeddings_leaves_too() {
         reference: "org/embedder".into(),
         path: "/models".into(),
         revision: None,
+        adapter: None,
     };
     drop(harness.engine.load(model));
     harness.engine.set_idle(Some(Duration::from_secs(2)));

@@ -32,6 +32,7 @@ impl ModelShelf for Folders {
             reference: reference.into(),
             path: "/models".into(),
             revision: None,
+            adapter: None,
         }
         .into())
     }

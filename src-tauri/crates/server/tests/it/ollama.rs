@@ -345,6 +345,7 @@ async fn models_are_listed_as_each_client_expects() {
         reference: "pebble".into(),
         path: "/models".into(),
         revision: None,
+        adapter: None,
     };
     drop(harness.engine.local().unwrap().load(folder));
     let ps = get(harness.address, "/api/ps").await.json();

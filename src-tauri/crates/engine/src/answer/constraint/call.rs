@@ -60,7 +60,7 @@ impl CallConstraint {
             thought: false,
             stops: processor.stops().ids.keys().copied().collect(),
             breaks: processor.encode("\n").unwrap_or_default(),
-            rows: loaded.model.vocabulary() as usize,
+            rows: loaded.model().vocabulary() as usize,
         })
     }
 

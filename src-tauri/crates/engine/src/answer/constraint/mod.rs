@@ -48,7 +48,7 @@ impl LazyGrammar {
         compile: impl FnOnce(&Vocabulary) -> constraint::Result<AnswerGrammar> + Send + 'static,
     ) -> Self {
         let stops: Vec<u32> = processor.stops().ids.keys().copied().collect();
-        let (tokenizer, rows) = (processor.tokenizer().clone(), loaded.model.vocabulary() as usize);
+        let (tokenizer, rows) = (processor.tokenizer().clone(), loaded.model().vocabulary() as usize);
         let vocabulary = loaded.vocabulary.clone();
         let compile = move || {
             let vocabulary = vocabulary.get_or_init(|| Vocabulary::new(&tokenizer.vocabulary(), &stops, rows));

@@ -31,7 +31,7 @@ impl Generation {
         load_ms: f64,
         job: Rc<JobContext>,
     ) -> Result<Self> {
-        let LoadedModel { model, files, info, .. } = &*loaded;
+        let (model, LoadedModel { files, info, .. }) = (loaded.model(), &*loaded);
         let PreparedRequest {
             request,
             prompt,

@@ -63,7 +63,7 @@ impl Generation {
 
     /// Continues from the longest prefix that the cache holds, and returns its length.
     fn look_up(&mut self) -> Result<usize> {
-        let (model, processor) = (&self.loaded.model, self.loaded.files.chat()?);
+        let (model, processor) = (self.loaded.model(), self.loaded.files.chat()?);
         let mut sampler = match self.state.take_sampler() {
             Some(sampler) => sampler,
             None => {

@@ -63,11 +63,11 @@ impl EmbeddingRun {
     /// # Errors
     /// If it makes no embeddings, or an id is no token of it.
     pub fn check(loaded: &LoadedModel, texts: &PreparedTexts) -> Result<()> {
-        if loaded.head.is_none() {
+        if loaded.weights.head.is_none() {
             return Err(Error::NotForEmbeddings);
         }
         // A row that the embedding does not have would be read from whatever follows it in memory.
-        let vocabulary = loaded.model.vocabulary();
+        let vocabulary = loaded.model().vocabulary();
         for (index, text) in texts.texts.iter().enumerate() {
             if let Some(id) = text.ids.iter().find(|id| **id >= vocabulary) {
                 return Err(Error::UnknownToken {
@@ -124,7 +124,7 @@ impl EmbeddingRun {
     /// If there is no memory for it, or MLX fails.
     pub fn advance(&mut self, most: usize) -> Result<usize> {
         let loaded = self.loaded.clone();
-        let (model, Some(head)) = (&loaded.model, &loaded.head) else {
+        let (model, Some(head)) = (loaded.model(), &loaded.weights.head) else {
             return Err(Error::NotForEmbeddings);
         };
         let under_way = match self.under_way.take() {
@@ -192,7 +192,7 @@ impl EmbeddingRun {
 
     /// Begins to read what comes next: as many texts as go into one pass, or one that has to be read in chunks.
     fn begin(&mut self, most: usize) -> Result<Option<UnderWay>> {
-        let model = &self.loaded.model;
+        let model = self.loaded.model();
         let Some(first) = self.texts.front().map(|text| text.ids.len()) else {
             return Ok(None);
         };
@@ -224,7 +224,7 @@ impl EmbeddingRun {
             ids.extend(text.ids);
             types.extend(text.types);
         }
-        let pass = self.loaded.model.begin_pass(&ids, &types, &lengths)?;
+        let pass = self.loaded.model().begin_pass(&ids, &types, &lengths)?;
         Ok(Some(UnderWay::Pass(pass)))
     }
 

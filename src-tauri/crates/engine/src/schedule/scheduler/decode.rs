@@ -142,7 +142,7 @@ impl Scheduler {
             .map(|(id, row)| match (row, previous) {
                 (Some(row), Some(step)) => Ok(step.made()?.tokens.row(*row)?),
                 _ => {
-                    let ids = self.loaded.model.ids(known(*id).as_slice())?;
+                    let ids = self.loaded.model().ids(known(*id).as_slice())?;
                     if members.len() == 1 {
                         Ok(ids)
                     } else {

@@ -42,7 +42,7 @@ impl Scheduler {
         self.last_step = None;
         let (start, drafted, known) = (Instant::now(), draft.len(), generation.tokens().len());
         let ids = generation.tokens().last().copied().into_iter().chain(draft).collect();
-        let verified = verify(&self.loaded.model, generation.sequence(), ids)?;
+        let verified = verify(self.loaded.model(), generation.sequence(), ids)?;
         let (mut kept, mut end) = (0, None);
         for token in verified.chosen() {
             kept += 1;
@@ -52,7 +52,7 @@ impl Scheduler {
                 break;
             }
         }
-        verified.keep(&self.loaded.model, generation.sequence(), kept)?;
+        verified.keep(self.loaded.model(), generation.sequence(), kept)?;
         self.tuner.record_verified(drafted, start.elapsed());
         let (drafts, length) = generation.drafts();
         drafts.record(drafted, kept - 1, length, &self.tuner);

@@ -279,6 +279,10 @@ impl Worker {
         if let Some(scheduler) = self.models.touch(&files.source) {
             return Ok((scheduler.loaded().clone(), 0.0));
         }
+        if let Some(other) = self.models.with_weights_of(&files.source) {
+            let beside = catch_panic(|| LoadedModel::beside(&other, files, self.shared.prefix_cache()))?;
+            return Ok(self.add(beside));
+        }
         match self.models.plan_load(&files.source)? {
             LoadPlan::Evict(others) if others.is_empty() => {}
             LoadPlan::Evict(others) => {
@@ -314,9 +318,14 @@ impl Worker {
         let mut loaded = loaded.inspect_err(|_| memory::drain())?;
         let resident = loaded.info.resident_bytes;
         loaded.info.resident_bytes = resident.saturating_add_signed(-taken_by_others);
+        Ok(self.add(loaded))
+    }
+
+    fn add(&mut self, loaded: LoadedModel) -> (Rc<LoadedModel>, f64) {
         let loaded = Rc::new(loaded);
         self.models.add(loaded.clone());
-        Ok((loaded.clone(), loaded.info.load_ms))
+        let load_ms = loaded.info.load_ms;
+        (loaded, load_ms)
     }
 
     /// Lets the loaded models go on between two tensors of one that is being loaded, half of the time; returns the

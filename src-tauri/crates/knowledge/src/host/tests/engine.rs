@@ -192,6 +192,7 @@ impl ModelShelf for Shelf {
                 reference: reference.into(),
                 path: PathBuf::from("/nowhere"),
                 revision: None,
+                adapter: None,
             }
             .into()),
         }
