@@ -1,19 +1,25 @@
 """A random adapter for a model, and what mlx-lm computes with it.
 
-adapters.py --model MODEL --out OUT --seed SEED [--dora] [--keys NAME…]
+adapters.py --model MODEL --out OUT --seed SEED [--dora] [--keys NAME…] [--trained TEXTS]
+
+With --trained, mlx_lm.lora trains it for 20 steps on the paragraphs of a text; it is random otherwise.
 
 OUT/mlx is the adapter as mlx-lm writes it, OUT/peft the same in PEFT's layout, and OUT/figures.safetensors:
   prompt  token ids
   base    logits of every position without the adapter, in 32 bit floats
   logits  the same with it
+  greedy  64 tokens that follow the prompt with it
 """
 import argparse
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import mlx.core as mx
 from mlx.utils import tree_flatten, tree_map_with_path
+from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tuner.utils import linear_to_lora_layers, load_adapters
 
 from families import logits_of, prepare
@@ -21,6 +27,17 @@ from oracle import load_in_f32
 
 PROMPT = 40
 RANK, SCALE = 5, 3.0
+
+
+def greedy(model, ids, count):
+    """The tokens that follow."""
+    cache = make_prompt_cache(model)
+    last = model(mx.array(ids)[None], cache=cache)[0, -1]
+    made = []
+    for _ in range(count):
+        made.append(mx.argmax(last).item())
+        last = model(mx.array([[made[-1]]]), cache=cache)[0, -1]
+    return made
 
 
 def write_mlx(model, folder, parameters, dora):
@@ -47,6 +64,21 @@ def write_mlx(model, folder, parameters, dora):
     }
     (folder / "adapter_config.json").write_text(json.dumps(config))
     return drawn
+
+
+def train(model, folder, texts, seed):
+    """An adapter that mlx_lm.lora trained; its tensors."""
+    data = folder.parent / "data"
+    data.mkdir(parents=True)
+    paragraphs = [part.strip() for part in texts.read_text().split("\n\n") if len(part) > 200]
+    rows = "\n".join(json.dumps({"text": part[:800]}) for part in paragraphs[:40])
+    for name in ("train", "valid"):
+        (data / f"{name}.jsonl").write_text(rows + "\n")
+    command = [sys.executable, "-m", "mlx_lm", "lora", "--train", "--model", model, "--data", data, "--adapter-path", folder]
+    command += ["--iters", "20", "--batch-size", "1", "--num-layers", "4", "--val-batches", "1", "--steps-per-eval", "100"]
+    command += ["--max-seq-length", "128", "--seed", str(seed)]
+    subprocess.run([str(part) for part in command], check=True, stdout=sys.stderr)
+    return mx.load(str(folder / "adapters.safetensors"))
 
 
 def write_peft(drawn, folder, dora):
@@ -82,6 +114,7 @@ def main():
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--dora", action="store_true")
     parser.add_argument("--keys", nargs="+")
+    parser.add_argument("--trained", type=Path)
     args = parser.parse_args()
     prepare()
     mx.random.seed(args.seed)
@@ -92,11 +125,16 @@ def main():
     ids = [drawing.randrange(vocabulary) for _ in range(PROMPT)]
     base = logits_of(model, ids)
     parameters = {"rank": RANK, "dropout": 0.0, "scale": SCALE} | ({"keys": args.keys} if args.keys else {})
-    drawn = write_mlx(model, args.out / "mlx", parameters, args.dora)
-    write_peft(drawn, args.out / "peft", args.dora)
+    if args.trained:
+        train(args.model, args.out / "mlx", args.trained, args.seed)
+    else:
+        drawn = write_mlx(model, args.out / "mlx", parameters, args.dora)
+        write_peft(drawn, args.out / "peft", args.dora)
     adapted = load_adapters(load_in_f32(args.model), str(args.out / "mlx"))
     adapted.eval()
-    figures = {"prompt": mx.array(ids, dtype=mx.int32), "base": base, "logits": logits_of(adapted, ids)}
+    logits = logits_of(adapted, ids)
+    made = greedy(adapted, ids, 64)
+    figures = {"prompt": mx.array(ids, dtype=mx.int32), "base": base, "logits": logits, "greedy": mx.array(made, dtype=mx.int32)}
     mx.save_safetensors(str(args.out / "figures.safetensors"), figures)
 
 

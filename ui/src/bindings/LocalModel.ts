@@ -94,4 +94,8 @@ last_used_at: number | null,
 /**
  * All of its local commits, the active one first; empty outside the cache.
  */
-revisions: Array<LocalRevision>, };
+revisions: Array<LocalRevision>, 
+/**
+ * The reference of the model that it is an adapter of; `None` for a model.
+ */
+adapter_of: string | null, };

@@ -9,6 +9,17 @@ pub enum Error {
     /// No model of this name is here.
     #[error("no model called {0} is on this computer; `ponder models` and the Models window list what is")]
     NotFound(String),
+    /// The model that an adapter belongs to is not here.
+    #[error(
+        "the adapter {adapter} belongs to {base}, which is not on this computer; download that model, or name another \
+         one of its shape as MODEL:{adapter}"
+    )]
+    NoBase {
+        /// The adapter's reference.
+        adapter: String,
+        /// The model's name in the adapter's config; empty if it has none.
+        base: String,
+    },
     /// The folder lacks files that it needs.
     #[error("the model {reference} cannot be loaded: {fault} (in {}); nothing else is affected, repair it or fetch it again", path.display())]
     Incomplete {
@@ -227,6 +238,9 @@ impl From<Error> for protocol::Error {
             Error::Net(error) => error.into(),
             Error::WillNotRun(reason) => (*reason).into(),
             Error::NotFound(reference) => because(Reason::ModelMissing).with("reference", reference),
+            Error::NoBase { adapter, base } => because(Reason::AdapterWithoutModel)
+                .with("adapter", adapter)
+                .with("base", base),
             Error::Incomplete { reference, fault, path } => coded(ErrorCode::ModelBroken)
                 .with("reference", reference)
                 .with("reason", fault)

@@ -146,6 +146,8 @@ reasons! {
     /// This copy of Ponder has no command-line tool.
     CommandMissing => NotFound,
 
+    /// The adapter `adapter` belongs to the model `base`, which is not on this computer.
+    AdapterWithoutModel => ModelNotFound,
     /// No model called `reference` is on this computer.
     ModelMissing => ModelNotFound,
     /// No endpoint is called `name`.

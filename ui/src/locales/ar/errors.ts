@@ -165,6 +165,8 @@ export const errors = translation({
   'reason.command_missing': 'لا تحتوي نسخة Ponder هذه عليها. ثبّت Ponder من جديد.',
   'reason.model_missing.title': 'النموذج غير موجود',
   'reason.model_missing': '‏{reference} ليس على هذا الحاسوب. اختر نموذجًا آخر أو نزّله.',
+  'reason.adapter_without_model.title': 'نموذج هذا المحوّل غير موجود',
+  'reason.adapter_without_model': '‏{adapter} محوّل للنموذج {base}، وهو ليس على هذا الحاسوب. نزّل ذلك النموذج أولًا.',
   'reason.endpoint_missing.title': 'نقطة الاتصال غير موجودة',
   'reason.endpoint_missing': 'لا توجد نقطة اتصال باسم {name}. أضفها أو اختر نموذجًا آخر.',
   'reason.endpoint_model_missing.title': 'النموذج غير موجود',

@@ -48,6 +48,7 @@ export const models = translation({
   'local.label': 'النماذج على هذا الحاسوب',
   'local.used': 'استُخدم {when}',
   'local.notUsed': 'لم يُستخدم بعد',
+  'local.adapterFor': 'محوّل للنموذج {model}',
   'local.wrongProducts': 'لا يستطيع هذا الجهاز حساب بعض الأوزان المكمّمة بدقة، لذلك وسّعها Ponder. الإجابات صحيحة، لكن النموذج يستخدم ذاكرة أكثر.',
   'local.default': 'افتراضي',
   'local.more': 'المزيد عن {name}',

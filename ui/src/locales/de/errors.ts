@@ -166,6 +166,8 @@ export const errors = translation({
   'reason.command_missing': 'Diese Kopie von Ponder enthält es nicht. Ponder erneut installieren.',
   'reason.model_missing.title': 'Modell nicht gefunden',
   'reason.model_missing': '{reference} ist nicht auf diesem Computer. Ein anderes Modell wählen oder es herunterladen.',
+  'reason.adapter_without_model.title': 'Modell dieses Adapters nicht gefunden',
+  'reason.adapter_without_model': '{adapter} ist ein Adapter für {base}, das nicht auf diesem Computer ist. Zuerst dieses Modell herunterladen.',
   'reason.endpoint_missing.title': 'Endpunkt nicht gefunden',
   'reason.endpoint_missing': 'Es gibt keinen Endpunkt namens {name}. Ihn hinzufügen oder ein anderes Modell wählen.',
   'reason.endpoint_model_missing.title': 'Modell nicht gefunden',

@@ -48,6 +48,7 @@ export const models = translation({
   'local.label': 'Modelle auf diesem Computer',
   'local.used': '{when} verwendet',
   'local.notUsed': 'noch nicht verwendet',
+  'local.adapterFor': 'Adapter für {model}',
   'local.wrongProducts': 'Dieses Gerät berechnet einige quantisierte Gewichte nicht richtig, deshalb hat Ponder sie erweitert. Die Antworten stimmen, aber das Modell braucht mehr Speicher.',
   'local.default': 'Standard',
   'local.more': 'Mehr zu {name}',

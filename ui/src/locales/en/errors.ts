@@ -163,6 +163,8 @@ export const errors = {
   'reason.command_missing': 'This copy of Ponder came without it. Install Ponder again.',
   'reason.model_missing.title': 'Model not found',
   'reason.model_missing': '{reference} isn’t on this computer. Choose another model or download it.',
+  'reason.adapter_without_model.title': 'Model of this adapter not found',
+  'reason.adapter_without_model': '{adapter} is an adapter for {base}, which isn’t on this computer. Download that model first.',
   'reason.endpoint_missing.title': 'Endpoint not found',
   'reason.endpoint_missing': 'There is no endpoint called {name}. Add it or choose another model.',
   'reason.endpoint_model_missing.title': 'Model not found',

@@ -46,6 +46,7 @@ export const models = {
   'local.label': 'Models on this computer',
   'local.used': 'used {when}',
   'local.notUsed': 'not used yet',
+  'local.adapterFor': 'Adapter for {model}',
   'local.wrongProducts': 'This device can’t compute some quantized weights correctly, so Ponder expanded them. Responses are correct, but the model uses more memory.',
   'local.default': 'Default',
   'local.more': 'More for {name}',

@@ -59,6 +59,9 @@ pub struct LocalModel {
     pub last_used_at: Option<i64>,
     /// All of its local commits, the active one first; empty outside the cache.
     pub revisions: Vec<LocalRevision>,
+    /// The reference of the model that it is an adapter of; `None` for a model.
+    #[serde(default)]
+    pub adapter_of: Option<String>,
 }
 
 /// The place of a model's folder, which decides how it is removed.

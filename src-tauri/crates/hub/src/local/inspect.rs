@@ -234,6 +234,7 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         place: ModelPlace::Cache,
         last_used_at: None,
         revisions: Vec::new(),
+        adapter_of: None,
     }
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cache::entries;
+use crate::local::adapters::is_adapter;
 
 const MIB: u64 = 1 << 20;
 
@@ -67,6 +68,10 @@ pub fn oversize(path: &str, bytes: u64) -> Option<String> {
 /// The first fault that keeps the folder from being loaded: a missing or cut file among its config, tokenizer and
 /// weights. Reads the headers of the weights, not the weights.
 pub fn first_fault(folder: &Path) -> Option<Fault> {
+    if is_adapter(folder) {
+        // Its file is small, and the list reads it.
+        return None;
+    }
     for name in ["config.json", "tokenizer.json"] {
         let Ok(meta) = fs::metadata(folder.join(name)) else {
             return Some(Fault::new(name, FileFault::Missing, "is missing"));
@@ -88,6 +93,11 @@ pub fn first_fault(folder: &Path) -> Option<Fault> {
 pub fn faults(folder: &Path) -> Vec<Fault> {
     let mut found: Vec<Fault> = Vec::new();
     let mut names: BTreeSet<String> = files(folder).collect();
+    if is_adapter(folder) {
+        let small = names.iter().filter(|name| !name.ends_with(".safetensors"));
+        found.extend(small.filter_map(|name| small_file(folder, name).err()));
+        return found;
+    }
     names.extend(["config.json", "tokenizer.json"].map(str::to_owned));
     for name in names.iter().filter(|name| !name.ends_with(".safetensors")) {
         found.extend(small_file(folder, name).err());

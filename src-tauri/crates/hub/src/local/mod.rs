@@ -1,5 +1,6 @@
 //! The models on this computer: their places, their properties, their faults.
 
+pub(crate) mod adapters;
 pub(crate) mod hf_tree;
 pub(crate) mod home;
 pub(crate) mod inspect;

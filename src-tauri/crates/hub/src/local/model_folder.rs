@@ -10,8 +10,9 @@ use protocol::{FolderSource, ImageDetail, ModelSource};
 
 use crate::cache::{Cache, Repository, RepositoryId, Revision};
 use crate::error::Error;
+use crate::local::adapters::{added, is_adapter, with_base};
 use crate::local::home::{self, BUILT_IN};
-use crate::local::inspect::{bytes, Inspections};
+use crate::local::inspect::{bytes, name_of, Inspections};
 use crate::local::last_used::LastUsed;
 use crate::local::scan::{folder_kind, model_of, snapshots, FolderKind, FoundModel};
 
@@ -94,16 +95,26 @@ impl ModelFolder {
                 }
             }
         }
-        listed.sort_by_cached_key(|model| (!model.built_in, model.name.to_lowercase(), model.reference.clone()));
+        let key = |model: &LocalModel| (!model.built_in, model.name.to_lowercase(), model.reference.clone());
+        let keys: HashMap<String, _> = listed
+            .iter()
+            .map(|model| (model.reference.clone(), key(model)))
+            .collect();
+        // An adapter follows the model that it belongs to.
+        listed.sort_by_cached_key(|model| {
+            let of = model.adapter_of.as_ref().and_then(|base| keys.get(base)).cloned();
+            (of.unwrap_or_else(|| key(model)), model.adapter_of.is_some(), key(model))
+        });
         listed
     }
 
-    /// The model of this reference: `pebble`, a hub id, a hub id with `@` and a branch, tag or commit, or a folder.
+    /// The model of this reference: `pebble`, a hub id, a hub id with `@` and a branch, tag or commit, or a folder. An
+    /// adapter is found with the model that it belongs to; `MODEL:ADAPTER` names both.
     ///
     /// # Errors
     /// [`Error::NotFound`], or [`Error::Incomplete`] if files are missing or cut short.
     pub fn find(&self, reference: &str) -> Result<FolderSource, Error> {
-        let model = self.locate(reference)?.source;
+        let model = self.find_words(reference)?;
         match self.inspections.fault(&model.path) {
             Some(fault) => Err(Error::Incomplete {
                 reference: reference.into(),
@@ -119,7 +130,25 @@ impl ModelFolder {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn find_words(&self, reference: &str) -> Result<FolderSource, Error> {
-        Ok(self.locate(reference)?.source)
+        let missing = match self.locate(reference) {
+            Ok(found) if is_adapter(&found.source.path) => return with_base(&found.source, &self.found()),
+            Ok(found) => return Ok(found.source),
+            Err(missing) => missing,
+        };
+        // `MODEL:ADAPTER`, whatever model the adapter names.
+        let Some((base, adapter)) = reference.rsplit_once(':') else {
+            return Err(missing);
+        };
+        let (Ok(base), Ok(adapter)) = (self.locate(base), self.locate(adapter)) else {
+            return Err(missing);
+        };
+        match (is_adapter(&base.source.path), is_adapter(&adapter.source.path)) {
+            (false, true) => {
+                let reference = format!("{}:{}", base.source.reference, adapter.source.reference);
+                Ok(added(&base.source, adapter.source.path, reference))
+            }
+            _ => Err(missing),
+        }
     }
 
     /// True if a whole model of this reference is here.
@@ -353,18 +382,45 @@ impl ModelFolder {
         }
     }
 
+    /// The list's entry for an adapter: that of its model, with a name and files of its own.
+    fn adapter(&self, adapter: &FolderSource, all: &[FoundModel]) -> LocalModel {
+        let base = with_base(adapter, all);
+        let own = FolderSource {
+            adapter: None,
+            ..base.as_ref().unwrap_or(adapter).clone()
+        };
+        let of = all.iter().find(|found| base.is_ok() && found.source.path == own.path);
+        let model = self.inspections.model(of.map_or(&own, |found| &found.source));
+        LocalModel {
+            reference: adapter.reference.clone(),
+            name: name_of(&adapter.reference),
+            path: adapter.path.display().to_string(),
+            bytes: bytes(&adapter.path),
+            revision: adapter.revision.clone(),
+            adapter_of: of.map(|found| found.source.reference.clone()),
+            problem: base.err().map(Into::into).or(model.problem),
+            incomplete: false,
+            ..model
+        }
+    }
+
     /// Inspects the models on a few threads at once.
     fn inspect(&self, found: &[FoundModel]) -> Vec<LocalModel> {
+        let all = found;
         let next = AtomicUsize::new(0);
         let models: Mutex<Vec<(usize, LocalModel)>> = Mutex::default();
         let read = || loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(found) = found.get(number) else { break };
+            let inspected = match is_adapter(&found.source.path) {
+                true => self.adapter(&found.source, all),
+                false => self.inspections.model(&found.source),
+            };
             let model = LocalModel {
                 built_in: found.place == ModelPlace::BuiltIn,
                 place: found.place,
                 revisions: found.revisions.clone(),
-                ..self.inspections.model(&found.source)
+                ..inspected
             };
             let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
             models.push((number, model));

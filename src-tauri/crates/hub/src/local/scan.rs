@@ -8,6 +8,7 @@ use api::{LocalRevision, ModelPlace};
 use protocol::FolderSource;
 
 use crate::cache::{Cache, Commit, Repository};
+use crate::local::adapters::is_adapter;
 
 /// A model that was found.
 #[derive(Debug, Clone)]
@@ -44,7 +45,9 @@ pub(crate) fn snapshots(repository: &Repository) -> Vec<Snapshot> {
             }
         })
         // Datasets and models of other kinds have no config.json.
-        .filter(|snapshot| fs::symlink_metadata(snapshot.path.join("config.json")).is_ok())
+        .filter(|snapshot| {
+            fs::symlink_metadata(snapshot.path.join("config.json")).is_ok() || is_adapter(&snapshot.path)
+        })
         .collect();
     found.sort_by_key(|snapshot| (!snapshot.is_main(), std::cmp::Reverse(snapshot.changed)));
     found
@@ -136,9 +139,9 @@ pub(crate) fn folder_kind(folder: &Path) -> std::io::Result<FolderKind> {
     Ok(FolderKind::Models(models))
 }
 
-/// True for the folder of a model, complete or not.
+/// True for the folder of a model, complete or not, or of an adapter.
 pub(crate) fn is_model(folder: &Path) -> bool {
-    folder.join("config.json").is_file()
+    folder.join("config.json").is_file() || is_adapter(folder)
 }
 
 /// The visible folders in a folder, by name.

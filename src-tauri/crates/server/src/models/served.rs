@@ -312,7 +312,8 @@ pub fn reference_of(shelf: &dyn ModelShelf, name: &str) -> Option<String> {
     called(&entries, name).map(|entry| entry.model.reference.clone())
 }
 
-/// Usable models with their served names: a folder by its own name if no other model has it.
+/// Usable models with their served names: a folder by its own name if no other model has it, an adapter as
+/// `MODEL:ADAPTER`.
 fn entries(models: Vec<LocalModel>) -> Vec<Entry> {
     let usable: Vec<LocalModel> = models.into_iter().filter(|model| model.problem.is_none()).collect();
     let alone = |name: &str| {
@@ -323,7 +324,16 @@ fn entries(models: Vec<LocalModel>) -> Vec<Entry> {
         let short = short_name(&model.reference);
         if alone(short) { short } else { &model.reference }.to_owned()
     };
-    let ids: Vec<String> = usable.iter().map(id).collect();
+    let of_adapter = |model: &LocalModel| {
+        let base = usable
+            .iter()
+            .find(|base| Some(&base.reference) == model.adapter_of.as_ref())?;
+        Some(format!("{}:{}", id(base), id(model)))
+    };
+    let ids: Vec<String> = usable
+        .iter()
+        .map(|model| of_adapter(model).unwrap_or_else(|| id(model)))
+        .collect();
     let entry = |(id, model)| Entry { id, model };
     ids.into_iter().zip(usable).map(entry).collect()
 }
@@ -371,6 +381,7 @@ pub(crate) mod tests {
             place: ModelPlace::Cache,
             last_used_at: None,
             revisions: Vec::new(),
+            adapter_of: None,
         }
     }
 

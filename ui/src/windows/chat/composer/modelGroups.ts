@@ -40,17 +40,21 @@ export function modelGroups(
     remote: false,
     note: '',
     // Embedding models write nothing.
-    choices: models.filter(({ kind }) => kind === 'chat').map((model) => localChoice(model, loaded.has(model.reference))),
+    choices: models
+      .filter(({ kind }) => kind === 'chat')
+      .map((model) => localChoice(model, models, loaded.has(model.reference))),
   };
   return [local, ...remote.map(remoteGroup)];
 }
 
-function localChoice(model: LocalModel, loaded: boolean): ModelChoice {
+function localChoice(model: LocalModel, models: readonly LocalModel[], loaded: boolean): ModelChoice {
+  const base = models.find(({ reference }) => reference === model.adapter_of)?.name;
+  const adapter = base !== undefined && t('local.adapterFor', { model: base });
   const thinks = model.thinking !== null && model.thinking.kind !== 'never';
   return {
     reference: model.reference,
     name: model.name,
-    note: [quantizationTag(model.quantization), bytes(model.bytes)].filter(Boolean).join(' · '),
+    note: [adapter || quantizationTag(model.quantization), bytes(model.bytes)].filter(Boolean).join(' · '),
     tags: [model.supports_vision && t('modelTag.vision'), thinks && t('modelTag.thinking')].filter((tag) => tag !== false),
     loaded,
     ...(model.problem ? { problem: errorText(model.problem) } : {}),

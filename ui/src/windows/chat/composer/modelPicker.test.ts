@@ -40,6 +40,17 @@ describe('the list of models', () => {
     expect(document.getElementById(label)?.textContent).toContain('lab');
   });
 
+  it('names the model of an adapter', async () => {
+    const pebble = host.local.find(({ reference }) => reference === 'pebble');
+    if (!pebble) throw new Error('no Pebble');
+    host.local = [{ ...pebble, reference: '/adapters/style', name: 'style', built_in: false, adapter_of: 'pebble' }, ...host.local];
+    await open('chat');
+    await click('model-picker');
+    await pass(50);
+    expect(option('style').textContent).toContain(t('local.adapterFor', { model: 'Pebble' }));
+    expect(option('Pebble').textContent).not.toContain(t('local.adapterFor', { model: 'Pebble' }));
+  });
+
   it('marks what the host tells of its models: vision, thinking, and those that are loaded', async () => {
     host.loaded = host.loaded.filter(({ reference }) => reference === 'pebble');
     await open('chat');
