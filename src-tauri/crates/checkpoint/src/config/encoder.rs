@@ -111,6 +111,8 @@ impl EncoderConfig {
             cached: false,
             layers: (0..self.layers).map(|_| self.layer_cost()).collect(),
             inputs: None,
+            positions: 0,
+            loops: 1,
             streams: 1,
             norms_apart: false,
             parts_scaled: false,

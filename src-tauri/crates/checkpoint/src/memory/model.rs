@@ -15,6 +15,10 @@ pub(crate) struct ModelCost {
     pub layers: Vec<LayerCost>,
     /// A table that feeds every layer (Gemma 3n and 4).
     pub inputs: Option<LayerInputs>,
+    /// Positions with a learned vector.
+    pub positions: u64,
+    /// How often a chunk goes through all layers.
+    pub loops: u64,
     /// Streams that go through the layers.
     pub streams: u64,
     /// True if norms of the stream are of a kind that no kernel joins with what reads them.
@@ -44,7 +48,7 @@ impl ModelCost {
             .layers
             .iter()
             .map(|layer| layer.mixer.cache(&format, workload.context.into()));
-        layers.fold(0, u64::saturating_add)
+        layers.fold(0, u64::saturating_add).saturating_mul(self.loops)
     }
 
     /// Bytes that reading the last chunk of the prompt takes at most.
@@ -90,8 +94,8 @@ impl ModelCost {
         if self.parts_scaled {
             pass.hold_ends_of_runs(hidden);
         }
-        let last = self.read_layers();
-        for (index, layer) in self.layers[..last].iter().enumerate() {
+        let last = (self.loops as usize - 1) * self.layers.len() + self.read_layers();
+        for (index, layer) in self.layers.iter().cycle().take(last).enumerate() {
             let ends = index + 1 == last;
             pass.norm(hidden, !self.norms_apart);
             layer.mixer.prefill(pass, ends);

@@ -223,6 +223,19 @@ impl<'a> Weights<'a> {
             .collect();
     }
 
+    /// Turns the matrices whose names fit: rows become columns.
+    pub fn turn(&mut self, fits: impl Fn(&str) -> bool) -> Result<()> {
+        let turned = std::mem::take(&mut self.tensors).into_iter().map(|(name, stored)| {
+            let stored = match fits(&name) && stored.described().shape().len() == 2 {
+                true => StoredTensor::from(stored.read()?.swapaxes(0, 1)?.contiguous()?),
+                false => stored,
+            };
+            Ok((name, stored))
+        });
+        self.tensors = turned.collect::<Result<_>>()?;
+        Ok(())
+    }
+
     /// A tensor that is used as it is, in the device's working type.
     pub fn take(&mut self, name: &str, shape: &[i32]) -> Result<Tensor> {
         let tensor = self.take_raw(name)?;

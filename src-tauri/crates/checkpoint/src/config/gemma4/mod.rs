@@ -295,6 +295,8 @@ impl Gemma4Config {
                 tokens: self.vocab_size_per_layer_input.into(),
                 width: width.into(),
             }),
+            positions: 0,
+            loops: 1,
             streams: self.altup.as_ref().map_or(1, |altup| altup.streams.into()),
             norms_apart: false,
             parts_scaled: false,

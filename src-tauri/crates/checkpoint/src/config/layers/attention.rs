@@ -38,6 +38,8 @@ pub struct AttentionConfig {
     pub query_scaling: Option<QueryScaling>,
     /// True if `q_proj` also makes a gate for what each head found, after its query (Qwen 3.5).
     pub output_gate: bool,
+    /// Queries, keys and values are clipped to plus and minus this (OLMo 1).
+    pub clip: Option<f32>,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,
 }
@@ -60,6 +62,7 @@ impl AttentionConfig {
             qk_norm: QkNorm::None,
             query_scaling: None,
             output_gate: false,
+            clip: None,
             sinks: false,
         }
     }
@@ -118,6 +121,7 @@ impl AttentionConfig {
         if !self.scale.is_finite() || self.scale <= 0.0 {
             return unusable("head_dim", format!("it makes the attention's scale {}", self.scale));
         }
+        check_positive("clip_qkv", self.clip.unwrap_or(1.0))?;
         check_positive("attn_logit_softcapping", self.softcap.unwrap_or(1.0))?;
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),

@@ -31,6 +31,8 @@ pub struct Attention {
     scale: f32,
     /// The way of scores that are squeezed.
     capped: Option<CappedAttention>,
+    /// The least and the greatest number of queries, keys and values, if they are clipped.
+    bounds: Option<[Tensor; 2]>,
     /// True if the output of each head goes through a gate.
     output_gate: bool,
     /// The gate's part of q_proj, the queries', k_proj and v_proj side by side.
@@ -73,6 +75,12 @@ impl Attention {
         let capped = |cap| CappedAttention::new(cap, scale, loading.dtype);
         let capped = config.softcap.map(capped).transpose()?;
         loading.weights.materialize(capped.tensors())?;
+        let bound = |clip: f32| {
+            let bound = |value| Tensor::scalar(value, loading.dtype);
+            Ok::<_, mlx::Error>([bound(-clip)?, bound(clip)?])
+        };
+        let bounds = config.clip.map(bound).transpose()?;
+        loading.weights.materialize(bounds.iter().flatten())?;
         Ok(Self {
             heads,
             key_heads,
@@ -82,6 +90,7 @@ impl Attention {
             rope: config.rope,
             scale,
             capped,
+            bounds,
             output_gate: config.output_gate,
             qkv_proj,
             norms,
@@ -123,6 +132,10 @@ impl Attention {
                 (Some(all.slice(1, 0, width)?), all.slice(1, width, all.dim(1))?)
             }
             false => (None, all),
+        };
+        let all = match &self.bounds {
+            Some([least, greatest]) => all.clip(least, greatest)?,
+            None => all,
         };
         let (queries, keys, values) = match self.split_heads(&all, step)? {
             Some((queries, keys, values)) => self.norms.turned(queries, keys, values)?,

@@ -1,6 +1,6 @@
 //! One layer of the parametric decoder.
 
-use checkpoint::config::decoder::{LayerConfig, NormPlacement};
+use checkpoint::config::decoder::{self, LayerConfig, NormPlacement};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -60,6 +60,9 @@ impl Layer {
                 .transpose()
         };
         let [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] = names;
+        let pre_mixer_norm = pre_mixer_norm.filter(|_| config.mixer != decoder::Mixer::Absent);
+        let pre_feed_forward_norm =
+            pre_feed_forward_norm.filter(|_| config.feed_forward != decoder::FeedForward::Absent);
         Ok(Self {
             pre_mixer_norm: before(pre_mixer_norm, loading.weights)?,
             post_mixer_norm: after(post_mixer_norm, loading.weights)?,
@@ -85,10 +88,15 @@ impl Layer {
         if self.parallel {
             return self.beside(stream, step, residual_add, caches);
         }
-        let mixed = norm::read(self.pre_mixer_norm.as_ref(), stream, |stream, norm| {
-            self.mixer.forward(stream, norm, step, caches)
-        })?;
-        residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
+        if !matches!(self.mixer, Mixer::Absent) {
+            let mixed = norm::read(self.pre_mixer_norm.as_ref(), stream, |stream, norm| {
+                self.mixer.forward(stream, norm, step, caches)
+            })?;
+            residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
+        }
+        if matches!(self.feed_forward, FeedForward::Absent) {
+            return Ok(());
+        }
         let fed = self.feed(stream)?;
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
     }

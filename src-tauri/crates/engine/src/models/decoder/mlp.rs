@@ -20,7 +20,7 @@ pub struct Mlp {
 
 impl Mlp {
     /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), or row
-    /// by row in turn in `gate_up_pairs` (Falcon-OCR), and `down_proj`.
+    /// by row in turn in `gate_up_pairs` (Falcon-OCR), or in the other order in `up_gate_proj` (OLMo 1), and `down_proj`.
     pub fn load(config: &DenseConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
         let at = |name: &str| format!("{path}.{name}");
@@ -30,6 +30,12 @@ impl Mlp {
         } else if has("gate_up_pairs") {
             let pairs = Projection::new(at("gate_up_pairs"), 2 * width);
             (&["gate_up_pairs"], vec![pairs.deinterleaved(&[0..1, 1..2])])
+        } else if has("up_gate_proj") {
+            let turned = Projection::new(at("up_gate_proj"), 2 * width);
+            (
+                &["up_gate_proj"],
+                vec![turned.deinterleaved(&[width..2 * width, 0..width])],
+            )
         } else {
             let names: &[&str] = &["gate_proj", "up_proj"];
             (
