@@ -12,6 +12,10 @@ from layouts import packed_blocks
 # Above 1, so that what layers add outweighs the embedding and a tied model does more than repeat its input.
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
+# Embeddings of tokens and of positions by the names that families have for them.
+TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe")
+# Numbers that no training changes.
+CONSTANTS = ("act_fn.beta", "act_fn.eps")
 
 
 def embedding_factor(config):
@@ -27,6 +31,8 @@ def draw(name, shape, offset, factor, sharp):
     noise = mx.random.normal(shape)
     if name.endswith("layer_scalar"):
         return 1.0 + 0.2 * noise
+    if name.endswith(("alpha_p", "alpha_n")):
+        return 0.5 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("sinks") or name.endswith("dt_bias"):
@@ -47,7 +53,7 @@ def draw(name, shape, offset, factor, sharp):
         return scale * (1.0 + 0.2 * noise) - offset
     if "conv" in name:
         return noise / math.sqrt(shape[1])
-    if "embed_tokens" in name:
+    if any(table in name for table in TABLES):
         return 0.5 * noise / factor
     if name.startswith("lm_head") or name.endswith("lm_head.weight"):
         return LOGIT_SPREAD * noise / math.sqrt(shape[-1])
@@ -104,6 +110,8 @@ def write_model(variant, folder, seed, special):
     keep = getattr(model, "cast_predicate", lambda name: True)
 
     def fill(name, old):
+        if name.endswith(CONSTANTS):
+            return old.astype(dtype)
         made = draw(name, old.shape, offset, factor if tied or "embed" in name else 1.0, sharp)
         return made.astype(dtype) if keep(name) else made
 

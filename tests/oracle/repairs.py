@@ -1,8 +1,9 @@
 """Places where mlx-lm computes otherwise than transformers does and the models were trained: each function changes its
 classes in this process."""
+import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import gemma, gemma2
-from mlx_lm.models.base import create_causal_mask
+from mlx_lm.models import gemma, gemma2, gpt_bigcode
+from mlx_lm.models.base import create_causal_mask, scaled_dot_product_attention
 
 from shapes import WINDOW
 
@@ -25,3 +26,21 @@ def gemma2_windows():
         return self.norm(h)
 
     gemma2.GemmaModel.__call__ = forward
+
+
+def bigcode_heads():
+    """Without a shared key, each head's query, key and value lie together, as in transformers' `GPTBigCodeAttention`."""
+
+    def forward(self, x, mask=None, cache=None):
+        length, width = x.shape[1], self.head_dim
+        joined = self.c_attn(x)
+        if self.n_kv_heads == 1:
+            queries, keys, values = mx.split(joined, [self.dim, self.dim + self.kv_dim], axis=-1)
+        else:
+            queries, keys, values = mx.split(joined.reshape(1, length, self.n_heads, 3 * width), 3, axis=-1)
+        queries, keys, values = (part.reshape(1, length, -1, width).swapaxes(1, 2) for part in (queries, keys, values))
+        keys, values = cache.update_and_fetch(keys, values)
+        found = scaled_dot_product_attention(queries, keys, values, cache=cache, scale=self.scale, mask=mask)
+        return self.c_proj(found.swapaxes(1, 2).reshape(1, length, -1))
+
+    gpt_bigcode.Attention.__call__ = forward

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
+from dense_shapes import gpt2, gpt_bigcode, gptj
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -217,4 +218,18 @@ FURTHER = [
     Variant("telechat3-4bit", telechat3(), BF16, Q(4, 64)),
 ]
 
-VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER
+NARROW = {"n_embd": 192, "n_head": 6}
+
+DENSE = [
+    Variant("gptj", gptj(), layout=(layouts.in_transformer,)),
+    Variant("gptj-whole-f16", gptj(**NARROW, rotary_dim=None), F16),
+    Variant("gptj-4bit", gptj(), BF16, Q(4, 64)),
+    Variant("gpt2", gpt2()),
+    Variant("gpt2-conv1d-f16", gpt2(**NARROW), F16, layout=(layouts.conv1d,)),
+    Variant("gpt2-4bit", gpt2(), BF16, Q(4, 64)),
+    Variant("gpt_bigcode", gpt_bigcode(), repair=repairs.bigcode_heads),
+    Variant("gpt_bigcode-by-head-f16", gpt_bigcode(multi_query=False, tie_word_embeddings=False), F16, repair=repairs.bigcode_heads),
+    Variant("gpt_bigcode-4bit", gpt_bigcode(**NARROW), BF16, Q(4, 64), repair=repairs.bigcode_heads),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE

@@ -13,6 +13,7 @@ mod gemma3n;
 mod gemma4;
 mod glm4;
 mod glm4_moe;
+mod gpt2;
 mod gpt_neox;
 mod gpt_oss;
 mod granite;
@@ -66,15 +67,16 @@ const FAMILIES: &[&[FamilyRow]] = &[
     cohere::FAMILIES,
     deepseek::FAMILIES,
     ernie4_5::FAMILIES,
-    exaone::FAMILIES,
     exaone4::FAMILIES,
+    exaone::FAMILIES,
     falcon_ocr::FAMILIES,
-    gemma::FAMILIES,
     gemma3::FAMILIES,
     gemma3n::FAMILIES,
     gemma4::FAMILIES,
+    gemma::FAMILIES,
     glm4::FAMILIES,
     glm4_moe::FAMILIES,
+    gpt2::FAMILIES,
     gpt_neox::FAMILIES,
     gpt_oss::FAMILIES,
     granite::FAMILIES,
@@ -91,8 +93,8 @@ const FAMILIES: &[&[FamilyRow]] = &[
     nemotron::FAMILIES,
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
-    phi::FAMILIES,
     phi3::FAMILIES,
+    phi::FAMILIES,
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
