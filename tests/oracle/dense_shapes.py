@@ -1,5 +1,21 @@
 """As `shapes`, for dense decoders that differ from Llama in one part or in names alone."""
+from further_shapes import layer_normed
 from shapes import CONTEXT, EPS, VOCABULARY
+
+
+def qwen1(**values):
+    defaults = {
+        "kv_channels": 32,
+        # Gate and what it gates together.
+        "intermediate_size": 384,
+        "no_bias": True,
+        "rotary_emb_base": 10000,
+        "rotary_pct": 1.0,
+        "seq_length": CONTEXT,
+    }
+    config = layer_normed("qwen", "QWenLMHeadModel", "layer_norm_epsilon", **{**defaults, **values})
+    del config["rope_theta"], config["num_key_value_heads"], config["hidden_act"]
+    return config
 
 
 def gpt2(model_type="gpt2", architecture="GPT2LMHeadModel", **values):

@@ -34,6 +34,7 @@ mod phi;
 mod phi3;
 mod processors;
 mod qwen;
+mod qwen1;
 mod qwen_hybrid;
 mod qwen_moe;
 mod refused;
@@ -95,6 +96,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     olmo::FAMILIES,
     phi3::FAMILIES,
     phi::FAMILIES,
+    qwen1::FAMILIES,
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
