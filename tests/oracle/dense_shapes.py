@@ -18,6 +18,22 @@ def qwen1(**values):
     return config
 
 
+def lille(**values):
+    defaults = {
+        "architectures": ["Lille130mForCausalLM"],
+        "model_type": "lille-130m",
+        "n_embd": 128,
+        "n_head": 4,
+        "n_kv_heads": 2,
+        "n_layer": 3,
+        "block_size": CONTEXT,
+        "layer_norm_eps": EPS,
+        "rope_theta": 10000.0,
+        "vocab_size": VOCABULARY,
+    }
+    return {**defaults, **values}
+
+
 def gpt2(model_type="gpt2", architecture="GPT2LMHeadModel", **values):
     defaults = {
         "architectures": [architecture],

@@ -22,6 +22,7 @@ mod hunyuan;
 mod idefics;
 mod internlm;
 mod lfm2;
+mod lille;
 mod llama;
 mod minicpm;
 mod mistral;
@@ -86,6 +87,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     idefics::FAMILIES,
     internlm::FAMILIES,
     lfm2::FAMILIES,
+    lille::FAMILIES,
     llama::FAMILIES,
     minicpm::FAMILIES,
     mistral::FAMILIES,
