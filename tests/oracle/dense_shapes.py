@@ -34,6 +34,28 @@ def lille(**values):
     return {**defaults, **values}
 
 
+def openelm(**values):
+    defaults = {
+        "architectures": ["OpenELMForCausalLM"],
+        "model_type": "openelm",
+        "model_dim": 128,
+        "head_dim": 32,
+        "num_transformer_layers": 4,
+        "num_query_heads": [4, 6, 4, 8],
+        "num_kv_heads": [2, 3, 1, 4],
+        "ffn_multipliers": [0.5, 1.1, 1.3, 2.6],
+        "ffn_dim_divisor": 64,
+        "ffn_with_glu": True,
+        "normalize_qk_projections": True,
+        "share_input_output_layers": True,
+        "rms_norm_eps": EPS,
+        "rope_freq_constant": 10000,
+        "max_context_length": CONTEXT,
+        "vocab_size": VOCABULARY,
+    }
+    return {**defaults, **values}
+
+
 def gpt2(model_type="gpt2", architecture="GPT2LMHeadModel", **values):
     defaults = {
         "architectures": [architecture],

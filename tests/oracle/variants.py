@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from dense_shapes import gpt2, gpt_bigcode, gptj, lille, qwen1
+from dense_shapes import gpt2, gpt_bigcode, gptj, lille, openelm, qwen1
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -227,6 +227,9 @@ DENSE = [
     Variant("lille", lille()),
     Variant("lille-f16", lille(**NARROW, n_kv_heads=3), F16),
     Variant("lille-4bit", lille(), BF16, Q(4, 64)),
+    Variant("openelm", openelm()),
+    Variant("openelm-untied-f16", openelm(normalize_qk_projections=False, share_input_output_layers=False), F16),
+    Variant("openelm-4bit", openelm(), BF16, Q(4, 32)),
     Variant("gptj", gptj(), layout=(layouts.in_transformer,)),
     Variant("gptj-whole-f16", gptj(**NARROW, rotary_dim=None), F16),
     Variant("gptj-4bit", gptj(), BF16, Q(4, 64)),

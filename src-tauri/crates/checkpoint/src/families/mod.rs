@@ -31,6 +31,7 @@ mod mllama;
 mod nemotron;
 mod nomic_bert;
 mod olmo;
+mod openelm;
 mod phi;
 mod phi3;
 mod processors;
@@ -96,6 +97,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     nemotron::FAMILIES,
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
+    openelm::FAMILIES,
     phi3::FAMILIES,
     phi::FAMILIES,
     qwen1::FAMILIES,

@@ -21,6 +21,7 @@ const FIELDS: &str = r#"{
     "linear_conv_kernel_dim": 4, "conv_L_cache": 3, "conv_dim": 128, "norm_eps": 1e-5, "block_ff_dim": 192,
     "full_attn_idxs": [1, 3], "num_dense_layers": 1,
     "kv_lora_rank": 32, "q_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+    "num_query_heads": [4, 2, 4, 4], "num_kv_heads": [2, 1, 2, 4], "ffn_multipliers": [0.5, 1.0, 1.5, 2.25],
     "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0
 }"#;
 
