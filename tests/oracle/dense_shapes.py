@@ -1,6 +1,10 @@
 """As `shapes`, for dense decoders that differ from Llama in one part or in names alone."""
 from further_shapes import layer_normed
-from shapes import CONTEXT, EPS, VOCABULARY
+from shapes import CONTEXT, EPS, VOCABULARY, decoder
+
+
+def glm(**values):
+    return decoder("glm", "GlmForCausalLM", **{"head_dim": 32, "attention_bias": True, "partial_rotary_factor": 0.5, **values})
 
 
 def qwen1(**values):

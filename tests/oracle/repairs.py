@@ -2,7 +2,7 @@
 classes in this process."""
 import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import gemma, gemma2, gpt_bigcode
+from mlx_lm.models import gemma, gemma2, glm, gpt_bigcode
 from mlx_lm.models.base import create_causal_mask, scaled_dot_product_attention
 
 from shapes import WINDOW
@@ -44,3 +44,16 @@ def bigcode_heads():
         return self.c_proj(found.swapaxes(1, 2).reshape(1, length, -1))
 
     gpt_bigcode.Attention.__call__ = forward
+
+
+def glm_half_turns():
+    """Half of a head turns, as `partial_rotary_factor` says, which transformers' `GlmConfig` reads."""
+    start = glm.GLMAttention.__init__
+    if start.__name__ == "half":
+        return
+
+    def half(self, args):
+        start(self, args)
+        self.rope = nn.RoPE(args.head_dim // 2, traditional=True, base=args.rope_theta)
+
+    glm.GLMAttention.__init__ = half

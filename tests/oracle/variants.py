@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from dense_shapes import gpt2, gpt_bigcode, gptj, lille, openelm, qwen1
+from dense_shapes import glm, gpt2, gpt_bigcode, gptj, lille, openelm, qwen1
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -221,6 +221,9 @@ FURTHER = [
 NARROW = {"n_embd": 192, "n_head": 6}
 
 DENSE = [
+    Variant("glm", glm(), repair=repairs.glm_half_turns),
+    Variant("glm-plain-f16", glm(attention_bias=False, num_key_value_heads=1, tie_word_embeddings=True), F16, repair=repairs.glm_half_turns),
+    Variant("glm-4bit", glm(), BF16, Q(4, 64), repair=repairs.glm_half_turns),
     Variant("qwen1", qwen1()),
     Variant("qwen1-bias-f16", qwen1(no_bias=False, hidden_size=192, num_attention_heads=6), F16),
     Variant("qwen1-4bit", qwen1(), BF16, Q(4, 64)),
