@@ -3,6 +3,33 @@ from further_shapes import layer_normed
 from shapes import CONTEXT, EPS, VOCABULARY, decoder
 
 
+def minicpm3(**values):
+    rope = {
+        "type": "longrope",
+        "long_factor": [1.0 + 0.21 * index for index in range(16)],
+        "short_factor": [1.0 + 0.05 * index for index in range(16)],
+        "original_max_position_embeddings": 64,
+    }
+    latents = {"q_lora_rank": 64, "kv_lora_rank": 96, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "num_key_value_heads": 4}
+    scales = {"scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 64}
+    return decoder("minicpm3", "MiniCPM3ForCausalLM", **{"rope_scaling": rope, "attention_bias": False, **latents, **scales, **values})
+
+
+def youtu_llm(**values):
+    latents = {
+        "q_lora_rank": 64,
+        "kv_lora_rank": 96,
+        "qk_nope_head_dim": 64,
+        "qk_rope_head_dim": 32,
+        "v_head_dim": 64,
+        "num_key_value_heads": 4,
+        # The norms of latents have that of transformers whatever the file says.
+        "rms_norm_eps": 1e-6,
+    }
+    defaults = {"rope_theta": 1600000.0, "rope_scaling": None, "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": True}
+    return decoder("youtu_llm", "YoutuLLMForCausalLM", **{**latents, **defaults, **values})
+
+
 def glm(**values):
     return decoder("glm", "GlmForCausalLM", **{"head_dim": 32, "attention_bias": True, "partial_rotary_factor": 0.5, **values})
 
@@ -58,6 +85,20 @@ def openelm(**values):
         "vocab_size": VOCABULARY,
     }
     return {**defaults, **values}
+
+
+def deepseek(**values):
+    experts = {
+        "moe_intermediate_size": 64,
+        "n_routed_experts": 8,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 3,
+        "first_k_dense_replace": 1,
+        "moe_layer_freq": 1,
+        "scoring_func": "softmax",
+        "norm_topk_prob": False,
+    }
+    return decoder("deepseek", "DeepseekForCausalLM", **{"num_key_value_heads": 4, "attention_bias": False, "rope_scaling": None, **experts, **values})
 
 
 def gpt2(model_type="gpt2", architecture="GPT2LMHeadModel", **values):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from dense_shapes import glm, gpt2, gpt_bigcode, gptj, lille, openelm, qwen1
+from dense_shapes import deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, openelm, qwen1, youtu_llm
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -221,6 +221,12 @@ FURTHER = [
 NARROW = {"n_embd": 192, "n_head": 6}
 
 DENSE = [
+    Variant("minicpm3", minicpm3()),
+    Variant("minicpm3-f16", minicpm3(hidden_size=192, num_attention_heads=6, num_key_value_heads=6, num_hidden_layers=5), F16),
+    Variant("minicpm3-4bit", minicpm3(), BF16, Q(4, 32)),
+    Variant("youtu", youtu_llm()),
+    Variant("youtu-direct-f16", youtu_llm(q_lora_rank=None, mlp_bias=True, tie_word_embeddings=False), F16),
+    Variant("youtu-4bit", youtu_llm(), BF16, Q(4, 32)),
     Variant("glm", glm(), repair=repairs.glm_half_turns),
     Variant("glm-plain-f16", glm(attention_bias=False, num_key_value_heads=1, tie_word_embeddings=True), F16, repair=repairs.glm_half_turns),
     Variant("glm-4bit", glm(), BF16, Q(4, 64), repair=repairs.glm_half_turns),
@@ -233,6 +239,9 @@ DENSE = [
     Variant("openelm", openelm()),
     Variant("openelm-untied-f16", openelm(normalize_qk_projections=False, share_input_output_layers=False), F16),
     Variant("openelm-4bit", openelm(), BF16, Q(4, 32)),
+    Variant("deepseek-v1", deepseek(), layout=(layouts.single_experts,)),
+    Variant("deepseek-v1-dense-f16", deepseek(n_routed_experts=None, num_key_value_heads=2), F16),
+    Variant("deepseek-v1-4bit", deepseek(), F32, Q(4, 64)),
     Variant("gptj", gptj(), layout=(layouts.in_transformer,)),
     Variant("gptj-whole-f16", gptj(**NARROW, rotary_dim=None), F16),
     Variant("gptj-4bit", gptj(), BF16, Q(4, 64)),
