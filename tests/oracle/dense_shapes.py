@@ -126,3 +126,9 @@ def gpt_bigcode(**values):
 
 def gptj(**values):
     return gpt2("gptj", "GPTJForCausalLM", **{"rotary_dim": 16, "tie_word_embeddings": False, **values})
+
+
+def nanochat(**values):
+    # mlx-lm has the epsilon and the cap of logits built in.
+    defaults = {"hidden_act": "relu2", "num_key_value_heads": 4, "rms_norm_eps": 1e-5}
+    return decoder("nanochat", "NanoChatForCausalLM", **{**defaults, **values})

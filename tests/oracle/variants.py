@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from dense_shapes import deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, openelm, qwen1, youtu_llm
+from dense_shapes import deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanochat, openelm, qwen1, youtu_llm
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -251,6 +251,9 @@ DENSE = [
     Variant("gpt_bigcode", gpt_bigcode(), repair=repairs.bigcode_heads),
     Variant("gpt_bigcode-by-head-f16", gpt_bigcode(multi_query=False, tie_word_embeddings=False), F16, repair=repairs.bigcode_heads),
     Variant("gpt_bigcode-4bit", gpt_bigcode(**NARROW), BF16, Q(4, 64), repair=repairs.bigcode_heads),
+    Variant("nanochat", nanochat()),
+    Variant("nanochat-shared-f16", nanochat(num_key_value_heads=2, intermediate_size=320), F16),
+    Variant("nanochat-4bit", nanochat(), BF16, Q(4, 64)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE

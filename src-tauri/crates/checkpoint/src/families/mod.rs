@@ -28,6 +28,7 @@ mod minicpm;
 mod mistral;
 mod mixtral;
 mod mllama;
+mod nanochat;
 mod nemotron;
 mod nomic_bert;
 mod olmo;
@@ -94,6 +95,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
+    nanochat::FAMILIES,
     nemotron::FAMILIES,
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
