@@ -132,3 +132,17 @@ def nanochat(**values):
     # mlx-lm has the epsilon and the cap of logits built in.
     defaults = {"hidden_act": "relu2", "num_key_value_heads": 4, "rms_norm_eps": 1e-5}
     return decoder("nanochat", "NanoChatForCausalLM", **{**defaults, **values})
+
+
+def apertus(**values):
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    defaults = {
+        "hidden_act": "xielu",
+        "rope_scaling": llama3,
+        "rope_theta": 12000000.0,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "post_norm": False,
+        "qk_norm": True,
+    }
+    return decoder("apertus", "ApertusForCausalLM", **{**defaults, **values})

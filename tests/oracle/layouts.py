@@ -141,3 +141,9 @@ def conv1d(weights):
 def in_transformer(weights):
     """GPT-J as published."""
     return {name.replace("model.", "transformer."): value for name, value in weights.items()}
+
+
+def xielu_factors(weights):
+    """Apertus as published: each learned factor of its activation is a list of one."""
+    learned = ("alpha_p", "alpha_n")
+    return {name: value.reshape(1) if name.endswith(learned) else value for name, value in weights.items()}

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from dense_shapes import deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanochat, openelm, qwen1, youtu_llm
+from dense_shapes import (
+    apertus, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanochat, openelm, qwen1, youtu_llm,
+)
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -254,6 +256,9 @@ DENSE = [
     Variant("nanochat", nanochat()),
     Variant("nanochat-shared-f16", nanochat(num_key_value_heads=2, intermediate_size=320), F16),
     Variant("nanochat-4bit", nanochat(), BF16, Q(4, 64)),
+    Variant("apertus", apertus(), layout=(layouts.xielu_factors,)),
+    Variant("apertus-bias-f16", apertus(mlp_bias=True, rope_scaling=None, tie_word_embeddings=True), F16),
+    Variant("apertus-4bit", apertus(), BF16, Q(4, 64)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE

@@ -1,5 +1,6 @@
 //! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
 
+mod apertus;
 mod bert;
 mod cohere;
 mod deepseek;
@@ -67,6 +68,7 @@ pub use vision::VisionConfig;
 
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
+    apertus::FAMILIES,
     bert::FAMILIES,
     cohere::FAMILIES,
     deepseek::FAMILIES,
