@@ -146,3 +146,23 @@ def apertus(**values):
         "qk_norm": True,
     }
     return decoder("apertus", "ApertusForCausalLM", **{**defaults, **values})
+
+
+def olmo1(**values):
+    """The original files, which mlx-lm reads; those of transformers have Llama's names."""
+    defaults = {
+        "architectures": ["OLMoModelForCausalLM"],
+        "model_type": "olmo",
+        "d_model": 128,
+        "n_layers": 3,
+        "n_heads": 4,
+        # Gate and what it gates together.
+        "mlp_hidden_size": 384,
+        "embedding_size": VOCABULARY,
+        "vocab_size": VOCABULARY - 5,
+        "max_sequence_length": CONTEXT,
+        "rope_theta": 10000.0,
+        "weight_tying": False,
+        "clip_qkv": None,
+    }
+    return {**defaults, **values}

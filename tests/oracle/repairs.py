@@ -1,5 +1,8 @@
 """Places where mlx-lm computes otherwise than transformers does and the models were trained: each function changes its
 classes in this process."""
+import sys
+import types
+
 import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models import gemma, gemma2, glm, gpt_bigcode
@@ -28,6 +31,19 @@ def gemma2_windows():
     gemma2.GemmaModel.__call__ = forward
 
 
+def glm_half_turns():
+    """Half of a head turns, as `partial_rotary_factor` says, which transformers' `GlmConfig` reads."""
+    start = glm.GLMAttention.__init__
+    if start.__name__ == "half":
+        return
+
+    def half(self, args):
+        start(self, args)
+        self.rope = nn.RoPE(args.head_dim // 2, traditional=True, base=args.rope_theta)
+
+    glm.GLMAttention.__init__ = half
+
+
 def bigcode_heads():
     """Without a shared key, each head's query, key and value lie together, as in transformers' `GPTBigCodeAttention`."""
 
@@ -46,14 +62,31 @@ def bigcode_heads():
     gpt_bigcode.Attention.__call__ = forward
 
 
-def glm_half_turns():
-    """Half of a head turns, as `partial_rotary_factor` says, which transformers' `GlmConfig` reads."""
-    start = glm.GLMAttention.__init__
-    if start.__name__ == "half":
-        return
+def _olmo(clip):
+    """Masks are no longer numbers to add, and the package that mlx-lm looks for holds nothing that it uses."""
+    sys.modules.setdefault("hf_olmo", types.ModuleType("hf_olmo"))
+    from mlx_lm.models import olmo
 
-    def half(self, args):
-        start(self, args)
-        self.rope = nn.RoPE(args.head_dim // 2, traditional=True, base=args.rope_theta)
+    def attend(self, x, mask=None, cache=None):
+        length = x.shape[1]
+        joined = self.att_proj(x)
+        if clip:
+            joined = mx.clip(joined, -clip, clip)
+        parts = (part.reshape(1, length, self.n_heads, -1).swapaxes(1, 2) for part in mx.split(joined, 3, axis=-1))
+        queries, keys, values = parts
+        queries, keys = self.rope(queries, offset=cache.offset), self.rope(keys, offset=cache.offset)
+        keys, values = cache.update_and_fetch(keys, values)
+        found = scaled_dot_product_attention(queries, keys, values, cache=cache, scale=self.scale, mask=mask)
+        return self.attn_out(found.swapaxes(1, 2).reshape(1, length, -1))
 
-    glm.GLMAttention.__init__ = half
+    olmo.TransformerBlock.attend = attend
+
+
+def olmo1():
+    """OLMo as mlx-lm wrote it, for its masks of today."""
+    _olmo(None)
+
+
+def olmo1_clipped():
+    """The same with `clip_qkv`, as transformers' `OlmoAttention` has it."""
+    _olmo(1.5)

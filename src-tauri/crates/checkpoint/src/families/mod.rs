@@ -33,6 +33,7 @@ mod nanochat;
 mod nemotron;
 mod nomic_bert;
 mod olmo;
+mod olmo1;
 mod openelm;
 mod phi;
 mod phi3;
@@ -100,6 +101,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     nanochat::FAMILIES,
     nemotron::FAMILIES,
     nomic_bert::FAMILIES,
+    olmo1::FAMILIES,
     olmo::FAMILIES,
     openelm::FAMILIES,
     phi3::FAMILIES,
