@@ -166,3 +166,9 @@ def olmo1(**values):
         "clip_qkv": None,
     }
     return {**defaults, **values}
+
+
+def nanbeige(**values):
+    # Two of them, because every loop makes small differences larger.
+    defaults = {"num_hidden_layers": 2, "num_loops": 2, "skip_loop_final_norm": False, "attention_bias": False, "mlp_bias": False}
+    return decoder("nanbeige", "NanbeigeForCausalLM", **{"rope_scaling": None, **defaults, **values})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from dense_shapes import (
-    apertus, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanochat, olmo1, openelm, qwen1, youtu_llm,
+    apertus, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, olmo1, openelm, qwen1, youtu_llm,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -262,6 +262,9 @@ DENSE = [
     Variant("olmo1", olmo1(), repair=repairs.olmo1),
     Variant("olmo1-clipped-f16", olmo1(clip_qkv=1.5, d_model=192, n_heads=6), F16, repair=repairs.olmo1_clipped),
     Variant("olmo1-4bit", olmo1(), BF16, Q(4, 64), repair=repairs.olmo1),
+    Variant("nanbeige", nanbeige()),
+    Variant("nanbeige-thrice-f16", nanbeige(loop_loss_weights=[0.2, 0.3], skip_loop_final_norm=True, tie_word_embeddings=True), F16),
+    Variant("nanbeige-4bit", nanbeige(), BF16, Q(4, 64)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE

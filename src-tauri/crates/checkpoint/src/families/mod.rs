@@ -29,6 +29,7 @@ mod minicpm;
 mod mistral;
 mod mixtral;
 mod mllama;
+mod nanbeige;
 mod nanochat;
 mod nemotron;
 mod nomic_bert;
@@ -98,6 +99,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
+    nanbeige::FAMILIES,
     nanochat::FAMILIES,
     nemotron::FAMILIES,
     nomic_bert::FAMILIES,
