@@ -172,3 +172,17 @@ def nanbeige(**values):
     # Two of them, because every loop makes small differences larger.
     defaults = {"num_hidden_layers": 2, "num_loops": 2, "skip_loop_final_norm": False, "attention_bias": False, "mlp_bias": False}
     return decoder("nanbeige", "NanbeigeForCausalLM", **{"rope_scaling": None, **defaults, **values})
+
+
+def nemotron_nas(**values):
+    absent, linear = {"no_op": True}, {"replace_with_linear": True}
+    blocks = [
+        {"attention": absent, "ffn": {"ffn_mult": 1.3}},
+        {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 3.2}},
+        {"attention": linear, "ffn": {"ffn_mult": 2.1}},
+        {"attention": {"n_heads_in_group": 4}, "ffn": linear},
+        {"attention": {"n_heads_in_group": 1}, "ffn": absent},
+    ]
+    defaults = {"num_hidden_layers": len(blocks), "block_configs": blocks, "attention_bias": False, "mlp_bias": False, "rope_scaling": None}
+    config = decoder("nemotron-nas", "DeciLMForCausalLM", **{**defaults, **values})
+    return {**config, "intermediate_size": None, "num_key_value_heads": None}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from dense_shapes import (
-    apertus, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, olmo1, openelm, qwen1, youtu_llm,
+    apertus, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, qwen1, youtu_llm,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -265,6 +265,9 @@ DENSE = [
     Variant("nanbeige", nanbeige()),
     Variant("nanbeige-thrice-f16", nanbeige(loop_loss_weights=[0.2, 0.3], skip_loop_final_norm=True, tie_word_embeddings=True), F16),
     Variant("nanbeige-4bit", nanbeige(), BF16, Q(4, 64)),
+    Variant("nemotron_nas", nemotron_nas()),
+    Variant("nemotron_nas-bias-f16", nemotron_nas(attention_bias=True, mlp_bias=True), F16),
+    Variant("nemotron_nas-4bit", nemotron_nas(), BF16, Q(4, 64)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE

@@ -47,6 +47,16 @@ impl<'a> Fields<'a> {
         self.0.values().filter_map(Value::as_object).map(Fields)
     }
 
+    /// A list of objects.
+    pub(crate) fn object_list(self, field: &'static str) -> Result<Option<Vec<Fields<'a>>>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let items = value.as_array();
+        let objects = items.and_then(|items| items.iter().map(|item| item.as_object().map(Fields)).collect());
+        objects
+            .map(Some)
+            .ok_or_else(|| Error::invalid(field, "it is not a list of objects"))
+    }
+
     /// How many fields there are.
     pub(crate) fn count(self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)

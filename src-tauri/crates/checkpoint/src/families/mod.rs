@@ -32,6 +32,7 @@ mod mllama;
 mod nanbeige;
 mod nanochat;
 mod nemotron;
+mod nemotron_nas;
 mod nomic_bert;
 mod olmo;
 mod olmo1;
@@ -102,6 +103,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     nanbeige::FAMILIES,
     nanochat::FAMILIES,
     nemotron::FAMILIES,
+    nemotron_nas::FAMILIES,
     nomic_bert::FAMILIES,
     olmo1::FAMILIES,
     olmo::FAMILIES,

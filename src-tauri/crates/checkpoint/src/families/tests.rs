@@ -22,6 +22,12 @@ const FIELDS: &str = r#"{
     "full_attn_idxs": [1, 3], "num_dense_layers": 1,
     "kv_lora_rank": 32, "q_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
     "num_query_heads": [4, 2, 4, 4], "num_kv_heads": [2, 1, 2, 4], "ffn_multipliers": [0.5, 1.0, 1.5, 2.25],
+    "block_configs": [
+        {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 2.5}},
+        {"attention": {"no_op": true}, "ffn": {"replace_with_linear": true}},
+        {"attention": {"replace_with_linear": true}, "ffn": {"no_op": true}},
+        {"attention": {"n_heads_in_group": 1}, "ffn": {"ffn_mult": 1.0}}
+    ],
     "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0
 }"#;
 
