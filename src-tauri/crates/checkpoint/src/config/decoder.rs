@@ -45,6 +45,13 @@ pub struct DecoderConfig {
     /// True if attention is bidirectional, so that a text is read at once and nothing is generated (EmbeddingGemma).
     /// Windows then reach to both sides.
     pub bidirectional: bool,
+    /// True if what the heads of a layer found, and what comes before the last projection of a network, is normed:
+    /// `attn_sub_norm`, `ffn_sub_norm` (BitNet).
+    pub inner_norms: bool,
+    /// True if learned numbers are factors of what mixers and networks give, `attn_gain` and `mlp_gain`, of the
+    /// embeddings, which are added to the stream after each layer, `embed_skip`, and of the logits, `lm_head_gain`
+    /// (Talkie).
+    pub gains: bool,
     /// True if the residual stream is clipped to the range of float16 (Gemma 3).
     pub clip_residual: bool,
     /// Logits are divided by this (Granite).
@@ -88,6 +95,9 @@ pub struct NormConfig {
     pub bare: bool,
     /// True if not even that one has, where the others have none (OLMo 1, nanochat).
     pub bare_end: bool,
+    /// The numbers that factors after a mixer and after a network are stored as their difference from, if they are not
+    /// those of the others (PLaMo 3).
+    pub after_offsets: Option<[f32; 2]>,
 }
 
 /// Kinds of norms.
@@ -275,21 +285,25 @@ impl DecoderConfig {
 
 impl DecoderConfig {
     pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
+        let layers: Vec<LayerCost> = self.layers.iter().map(LayerConfig::cost).collect();
+        // No kernel joins a norm with two parts that read it.
+        let norms_apart = self.norm.kind != NormKind::RootMeanSquare || layers.iter().any(|layer| layer.parallel);
         ModelCost {
             hidden: self.hidden_size.into(),
             vocabulary: self.vocab_size.into(),
             tied: self.lm_head != LmHead::Untied,
             cached: !self.bidirectional,
-            layers: self.layers.iter().map(LayerConfig::cost).collect(),
+            layers,
             inputs: None,
             streams: 1,
-            parts_scaled: self.residual_multiplier.is_some(),
+            parts_scaled: self.residual_multiplier.is_some() || self.gains,
+            skips: self.gains,
             positions: match self.learned_positions {
                 true => self.most_positions.unwrap_or(0).into(),
                 false => 0,
             },
             loops: self.loops.into(),
-            norms_apart: self.norm.kind != NormKind::RootMeanSquare,
+            norms_apart,
             storage,
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct ModelCost {
     pub norms_apart: bool,
     /// True if what a part of a layer gives is multiplied before it is added.
     pub parts_scaled: bool,
+    /// True if the embeddings are added after every layer, times a number.
+    pub skips: bool,
     pub storage: Storage,
 }
 
@@ -91,6 +93,10 @@ impl ModelCost {
             // The normed stream, which the second part reads, and what the first one gave.
             pass.hold(2 * pass.rows * hidden * pass.element);
         }
+        if self.skips {
+            // The embeddings.
+            pass.hold(pass.rows * hidden * pass.element);
+        }
         if self.parts_scaled {
             pass.hold_ends_of_runs(hidden);
         }
@@ -109,6 +115,9 @@ impl ModelCost {
                 feed_forward.prefill(pass, layer.normed_after);
             }
             pass.add(layer.normed_after);
+            if self.skips {
+                pass.add(true);
+            }
             if let Some(inputs) = self.inputs {
                 pass.product(hidden, inputs.width);
                 pass.make(inputs.width);

@@ -37,6 +37,11 @@ impl Decoder {
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
+        if self.gains {
+            return Err(mlx::Error::Unsupported(
+                "embeddings of a model whose layers read them again".into(),
+            ));
+        }
         let window = |layer: usize| self.layers[layer].mixer.window();
         let masks = self
             .windows
@@ -63,6 +68,7 @@ impl Decoder {
             rotations: self.ropes.iter().map(|rope| rope.at(0, rows)).collect(),
             masks: pass.masks.clone(),
             query_scaling: vec![None],
+            embedded: None,
             images: &[],
         };
         let mut stream = ResidualStream::new(pass.states.clone());

@@ -15,6 +15,8 @@ pub struct Mlp {
     activation: Activation,
     /// gate_proj and up_proj side by side.
     gate_up_proj: Linear,
+    /// The norm of what comes before the last projection.
+    inner_norm: Option<RmsNorm>,
     down_proj: Linear,
 }
 
@@ -49,7 +51,10 @@ impl Mlp {
                 loading.weights.require(&format!("{path}.{name}.bias"))?;
             }
         }
+        let (sub_norm, eps) = (at("ffn_sub_norm"), loading.config.norm.eps);
+        let inner_norm = || RmsNorm::load(loading.weights, &sub_norm, width, eps);
         Ok(Self {
+            inner_norm: loading.config.inner_norms.then(inner_norm).transpose()?,
             activation: Activation::new(config.activation, loading.dtype)?,
             gate_up_proj: Linear::load_rows(loading.weights, &parts, hidden)?,
             down_proj: Linear::load(loading.weights, &down, width, hidden)?,
@@ -58,12 +63,18 @@ impl Mlp {
 
     /// The same of the normed stream.
     pub fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
-        self.down_proj
-            .forward(&self.gate_up_proj.gated_normed(stream, norm, &self.activation)?)
+        self.down(self.gate_up_proj.gated_normed(stream, norm, &self.activation)?)
     }
 
     /// `[length, hidden]` to the same.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.down_proj.forward(&self.gate_up_proj.gated(x, &self.activation)?)
+        self.down(self.gate_up_proj.gated(x, &self.activation)?)
+    }
+
+    fn down(&self, gated: Tensor) -> Result<Tensor> {
+        match &self.inner_norm {
+            Some(norm) => self.down_proj.forward(&norm.forward(&gated)?),
+            None => self.down_proj.forward(&gated),
+        }
     }
 }

@@ -73,6 +73,8 @@ pub struct Decoder {
     /// True if several texts may be read one after another in one pass.
     packs: bool,
     bidirectional: bool,
+    /// True if every layer adds the embeddings.
+    gains: bool,
     logits_factor: Option<Tensor>,
     softcap: Option<Tensor>,
 }
@@ -153,7 +155,11 @@ impl Decoder {
                 | decoder::Mixer::Absent => None,
             }),
             norm,
-            logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
+            gains: config.gains,
+            logits_factor: match config.gains {
+                true => Some(weights.take("lm_head_gain.w_g", &[1])?),
+                false => scalar(config.logits_divisor.map(f32::recip))?,
+            },
             softcap: scalar(config.logits_softcap)?,
         };
         weights.materialize(model.tensors())?;
@@ -195,9 +201,11 @@ impl Decoder {
     /// one of them in each sequence.
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
         let length = input.ids.size() / sequences.len();
-        let step = self.step(input, length, sequences)?;
+        let mut step = self.step(input, length, sequences)?;
         let places = self.places(length, sequences)?;
-        let mut stream = ResidualStream::new(input.place(self.embed(input.ids, places.as_ref())?)?);
+        let embedded = input.place(self.embed(input.ids, places.as_ref())?)?;
+        step.embedded = self.gains.then(|| embedded.clone());
+        let mut stream = ResidualStream::new(embedded);
         for (index, layer) in self.order.run() {
             if layer == 0 && index > 0 {
                 self.begin_again(&mut stream)?;
@@ -285,6 +293,7 @@ impl Decoder {
                 .map(|(_, cache)| sequences[0][*cache].mask(length, last_seen.as_deref()))
                 .collect::<Result<_>>()?,
             query_scaling: offsets.iter().map(scale).collect(),
+            embedded: None,
             images: input.images,
         })
     }
