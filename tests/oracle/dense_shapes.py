@@ -1,6 +1,6 @@
 """As `shapes`, for dense decoders that differ from Llama in one part or in names alone."""
 from further_shapes import layer_normed
-from shapes import CONTEXT, EPS, VOCABULARY, decoder
+from shapes import CONTEXT, EPS, VOCABULARY, WINDOW, decoder
 
 
 def minicpm3(**values):
@@ -186,3 +186,22 @@ def nemotron_nas(**values):
     defaults = {"num_hidden_layers": len(blocks), "block_configs": blocks, "attention_bias": False, "mlp_bias": False, "rope_scaling": None}
     config = decoder("nemotron-nas", "DeciLMForCausalLM", **{**defaults, **values})
     return {**config, "intermediate_size": None, "num_key_value_heads": None}
+
+
+def plamo(**values):
+    defaults = {"hidden_size": 192, "num_attention_heads": 6, "n_shared_head": 2, "num_key_value_heads": 6}
+    return decoder("plamo", "PlamoForCausalLM", **{**defaults, **values})
+
+
+def plamo3(**values):
+    defaults = {
+        "head_dim": 32,
+        "num_hidden_layers": 4,
+        "window_size": WINDOW,
+        "sliding_window": None,
+        "sliding_window_pattern": 2,
+        "rope_theta": 1000000.0,
+        "rope_local_theta": 10000.0,
+        "tie_word_embeddings": True,
+    }
+    return decoder("plamo3", "Plamo3ForCausalLM", **{**defaults, **values})

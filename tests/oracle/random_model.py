@@ -14,6 +14,8 @@ GAIN = 1.6
 LOGIT_SPREAD = 4.0
 # Embeddings of tokens and of positions by the names that families have for them.
 TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe")
+# Variants whose norms are stored as their difference from 1.
+OFFSET_NORMS = ("gemma1", "gemma2", "gemma3", "nemotron", "plamo3")
 # Numbers that no training changes.
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 
@@ -104,7 +106,7 @@ def write_model(variant, folder, seed, special):
         text.tie_word_embeddings = True
     factor = embedding_factor(config.get("text_config", config))
     sharp = config["model_type"].startswith("gemma4")
-    offset = 1.0 if variant.name.startswith(("gemma1", "gemma2", "gemma3", "nemotron")) else 0.0
+    offset = 1.0 if variant.name.startswith(OFFSET_NORMS) else 0.0
     dtype = getattr(mx, variant.dtype)
     tied = not any("lm_head" in name for name, _ in tree_flatten(model.parameters()))
     keep = getattr(model, "cast_predicate", lambda name: True)

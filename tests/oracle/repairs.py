@@ -5,8 +5,9 @@ import types
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import gemma, gemma2, glm, gpt_bigcode
+from mlx_lm.models import gemma, gemma2, glm, gpt_bigcode, plamo3
 from mlx_lm.models.base import create_causal_mask, scaled_dot_product_attention
+from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 from shapes import WINDOW
 
@@ -90,3 +91,15 @@ def olmo1():
 def olmo1_clipped():
     """The same with `clip_qkv`, as transformers' `OlmoAttention` has it."""
     _olmo(1.5)
+
+
+def plamo3_windows():
+    """As many positions before a query's own as `window_size` says, in steps too, where mlx-lm keeps one less."""
+    if plamo3.Model.make_cache.__name__ == "wider":
+        return
+
+    def wider(self):
+        rotating = lambda: RotatingKVCache(max_size=self.config.window_size + 1)
+        return [KVCache() if layer.full_attn else rotating() for layer in self.layers]
+
+    plamo3.Model.make_cache = wider

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from dense_shapes import (
-    apertus, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, qwen1, youtu_llm,
+    apertus, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, plamo, plamo3, qwen1,
+    youtu_llm,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -268,6 +269,12 @@ DENSE = [
     Variant("nemotron_nas", nemotron_nas()),
     Variant("nemotron_nas-bias-f16", nemotron_nas(attention_bias=True, mlp_bias=True), F16),
     Variant("nemotron_nas-4bit", nemotron_nas(), BF16, Q(4, 64)),
+    Variant("plamo", plamo()),
+    Variant("plamo-one-key-f16", plamo(n_shared_head=6), F16),
+    Variant("plamo-4bit", plamo(hidden_size=256, num_attention_heads=8, num_key_value_heads=8, n_shared_head=4), BF16, Q(4, 64)),
+    Variant("plamo3", plamo3(), repair=repairs.plamo3_windows),
+    Variant("plamo3-untied-f16", plamo3(tie_word_embeddings=False, sliding_window_pattern=3, num_key_value_heads=1), F16, repair=repairs.plamo3_windows),
+    Variant("plamo3-4bit", plamo3(), BF16, Q(4, 64), repair=repairs.plamo3_windows),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE

@@ -39,6 +39,7 @@ mod olmo1;
 mod openelm;
 mod phi;
 mod phi3;
+mod plamo;
 mod processors;
 mod qwen;
 mod qwen1;
@@ -109,6 +110,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     olmo::FAMILIES,
     openelm::FAMILIES,
     phi3::FAMILIES,
+    plamo::FAMILIES,
     phi::FAMILIES,
     qwen1::FAMILIES,
     qwen::FAMILIES,
