@@ -205,3 +205,8 @@ def plamo3(**values):
         "tie_word_embeddings": True,
     }
     return decoder("plamo3", "Plamo3ForCausalLM", **{**defaults, **values})
+
+
+def talkie(**values):
+    defaults = {"head_dim": 32, "hidden_size": 128, "num_key_value_heads": 4, "rope_theta": 1000000.0}
+    return decoder("talkie", "TalkieForCausalLM", **{**defaults, **values})

@@ -13,7 +13,7 @@ from layouts import packed_blocks
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
 # Embeddings of tokens and of positions by the names that families have for them.
-TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe")
+TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight")
 # Variants whose norms are stored as their difference from 1.
 OFFSET_NORMS = ("gemma1", "gemma2", "gemma3", "nemotron", "plamo3")
 # Numbers that no training changes.
@@ -32,6 +32,10 @@ def draw(name, shape, offset, factor, sharp):
     `sharp` that attention divides scores by nothing, so that queries and keys have to be small."""
     noise = mx.random.normal(shape)
     if name.endswith("layer_scalar"):
+        return 1.0 + 0.2 * noise
+    if name.endswith("embed_skip.a_g"):
+        return 0.3 * noise
+    if name.endswith(("head_g", "a_g", "w_g")):
         return 1.0 + 0.2 * noise
     if name.endswith(("alpha_p", "alpha_n")):
         return 0.5 * noise

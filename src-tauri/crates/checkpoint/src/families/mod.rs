@@ -53,6 +53,7 @@ mod smollm3;
 mod source;
 mod stablelm;
 mod starcoder2;
+mod talkie;
 #[cfg(test)]
 mod tests;
 pub mod vision;
@@ -120,6 +121,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     smollm3::FAMILIES,
     stablelm::FAMILIES,
     starcoder2::FAMILIES,
+    talkie::FAMILIES,
     vision::internvit::FAMILIES,
     vision::pixtral::FAMILIES,
 ];
