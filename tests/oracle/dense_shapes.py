@@ -207,6 +207,12 @@ def plamo3(**values):
     return decoder("plamo3", "Plamo3ForCausalLM", **{**defaults, **values})
 
 
+def bitnet(**values):
+    packing = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline", "modules_to_not_convert": ["lm_head"]}
+    defaults = {"hidden_act": "relu2", "rope_theta": 500000.0, "tie_word_embeddings": True, "quantization_config": packing}
+    return decoder("bitnet", "BitNetForCausalLM", **{**defaults, **values})
+
+
 def talkie(**values):
     defaults = {"head_dim": 32, "hidden_size": 128, "num_key_value_heads": 4, "rope_theta": 1000000.0}
     return decoder("talkie", "TalkieForCausalLM", **{**defaults, **values})

@@ -33,6 +33,8 @@ def draw(name, shape, offset, factor, sharp):
     noise = mx.random.normal(shape)
     if name.endswith("layer_scalar"):
         return 1.0 + 0.2 * noise
+    if name.endswith("weight_scale"):
+        return 0.15 * (1.0 + 0.2 * noise)
     if name.endswith("embed_skip.a_g"):
         return 0.3 * noise
     if name.endswith(("head_g", "a_g", "w_g")):
@@ -65,6 +67,12 @@ def draw(name, shape, offset, factor, sharp):
         return LOGIT_SPREAD * noise / math.sqrt(shape[-1])
     gain = 1.0 if name.endswith(("q_proj.weight", "k_proj.weight")) else GAIN
     return gain * noise / math.sqrt(shape[-1])
+
+
+def ternary(shape):
+    """Bytes with four of 0, 1 and 2 each, which stand for -1, 0 and 1."""
+    quarters = (mx.random.randint(0, 3, shape) * 4**place for place in range(4))
+    return sum(quarters).astype(mx.uint8)
 
 
 def mixed(path, module):
@@ -118,6 +126,8 @@ def write_model(variant, folder, seed, special):
     def fill(name, old):
         if name.endswith(CONSTANTS):
             return old.astype(dtype)
+        if old.dtype == mx.uint8:
+            return ternary(old.shape)
         made = draw(name, old.shape, offset, factor if tied or "embed" in name else 1.0, sharp)
         return made.astype(dtype) if keep(name) else made
 

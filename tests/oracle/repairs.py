@@ -5,7 +5,7 @@ import types
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import gemma, gemma2, glm, gpt_bigcode, plamo3
+from mlx_lm.models import bitlinear_layers, gemma, gemma2, glm, gpt_bigcode, plamo3
 from mlx_lm.models.base import create_causal_mask, scaled_dot_product_attention
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
@@ -103,3 +103,19 @@ def plamo3_windows():
         return [KVCache() if layer.full_attn else rotating() for layer in self.layers]
 
     plamo3.Model.make_cache = wider
+
+
+def ternary_products():
+    """The product of mlx-lm's kernel for Metal in numbers; in 16 bits by MLX's product with weights of 2 bits, because a
+    CPU rounds on the way, as for all other packed weights."""
+
+    def multiply(self, x, packed):
+        places = mx.array([1, 4, 16, 64], dtype=mx.uint8).reshape(4, 1, 1)
+        rows = (packed[None] // places % 4).reshape(-1, packed.shape[1])
+        if x.dtype == mx.float32:
+            return x @ (rows.astype(mx.float32) - 1.0).T * self.weight_scale
+        words = rows.astype(mx.uint32).reshape(len(rows), -1, 16) * mx.array([4**place for place in range(16)], dtype=mx.uint32)
+        scales = mx.broadcast_to(self.weight_scale, (len(rows), rows.shape[1] // 32))
+        return mx.quantized_matmul(x, words.sum(axis=-1), scales, -scales, group_size=32, bits=2)
+
+    bitlinear_layers.BitLinear.execute_matmul_kernel = multiply

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from dense_shapes import (
-    apertus, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, plamo, plamo3, qwen1,
-    talkie, youtu_llm,
+    apertus, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, plamo, plamo3,
+    qwen1, talkie, youtu_llm,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -275,6 +275,9 @@ DENSE = [
     Variant("plamo3", plamo3(), repair=repairs.plamo3_windows),
     Variant("plamo3-untied-f16", plamo3(tie_word_embeddings=False, sliding_window_pattern=3, num_key_value_heads=1), F16, repair=repairs.plamo3_windows),
     Variant("plamo3-4bit", plamo3(), BF16, Q(4, 64), repair=repairs.plamo3_windows),
+    Variant("bitnet", bitnet(), repair=repairs.ternary_products),
+    Variant("bitnet-untied", bitnet(tie_word_embeddings=False, num_key_value_heads=1, intermediate_size=160), repair=repairs.ternary_products),
+    Variant("bitnet-bf16", bitnet(), BF16, repair=repairs.ternary_products),
     Variant("talkie", talkie()),
     Variant("talkie-f16", talkie(hidden_size=192, num_attention_heads=6, num_key_value_heads=6), F16),
     Variant("talkie-4bit", talkie(), BF16, Q(4, 64)),

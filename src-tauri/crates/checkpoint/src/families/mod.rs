@@ -2,6 +2,7 @@
 
 mod apertus;
 mod bert;
+mod bitnet;
 mod cohere;
 mod deepseek;
 mod ernie4_5;
@@ -75,6 +76,7 @@ pub use vision::VisionConfig;
 const FAMILIES: &[&[FamilyRow]] = &[
     apertus::FAMILIES,
     bert::FAMILIES,
+    bitnet::FAMILIES,
     cohere::FAMILIES,
     deepseek::FAMILIES,
     ernie4_5::FAMILIES,

@@ -2,6 +2,7 @@
 
 mod experts;
 mod file_tensors;
+mod ternary;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -261,6 +262,9 @@ impl<'a> Weights<'a> {
     /// A matrix `[rows, columns]` as it is stored, quantized or not.
     pub fn take_matrix(&mut self, path: &str, rows: i32, columns: i32) -> Result<Matrix> {
         let parts = self.take_parts(path)?;
+        if parts.scales.is_none() && self.has(&format!("{path}.weight_scale")) {
+            return self.ternary(path, &parts.weight, rows, columns);
+        }
         self.matrix(path, parts, &[rows, columns])
     }
 
