@@ -130,3 +130,20 @@ def neox(weights):
 def raw_short_conv(weights):
     """LFM2 as published: the convolution's axes as in torch."""
     return {name: value.moveaxis(2, 1) if name.endswith("conv.weight") else value for name, value in weights.items()}
+
+
+def conv1d(weights):
+    """GPT-2 as published: projections have their inputs first, and no name begins with `model`."""
+    turned = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+    return {name.removeprefix("model."): value.T if name.endswith(turned) else value for name, value in weights.items()}
+
+
+def in_transformer(weights):
+    """GPT-J as published."""
+    return {name.replace("model.", "transformer."): value for name, value in weights.items()}
+
+
+def xielu_factors(weights):
+    """Apertus as published: each learned factor of its activation is a list of one."""
+    learned = ("alpha_p", "alpha_n")
+    return {name: value.reshape(1) if name.endswith(learned) else value for name, value in weights.items()}

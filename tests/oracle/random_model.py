@@ -12,6 +12,12 @@ from layouts import packed_blocks
 # Above 1, so that what layers add outweighs the embedding and a tied model does more than repeat its input.
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
+# Embeddings of tokens and of positions by the names that families have for them.
+TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight")
+# Variants whose norms are stored as their difference from 1.
+OFFSET_NORMS = ("gemma1", "gemma2", "gemma3", "nemotron", "plamo3")
+# Numbers that no training changes.
+CONSTANTS = ("act_fn.beta", "act_fn.eps")
 
 
 def embedding_factor(config):
@@ -27,6 +33,14 @@ def draw(name, shape, offset, factor, sharp):
     noise = mx.random.normal(shape)
     if name.endswith("layer_scalar"):
         return 1.0 + 0.2 * noise
+    if name.endswith("weight_scale"):
+        return 0.15 * (1.0 + 0.2 * noise)
+    if name.endswith("embed_skip.a_g"):
+        return 0.3 * noise
+    if name.endswith(("head_g", "a_g", "w_g")):
+        return 1.0 + 0.2 * noise
+    if name.endswith(("alpha_p", "alpha_n")):
+        return 0.5 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("sinks") or name.endswith("dt_bias"):
@@ -47,12 +61,18 @@ def draw(name, shape, offset, factor, sharp):
         return scale * (1.0 + 0.2 * noise) - offset
     if "conv" in name:
         return noise / math.sqrt(shape[1])
-    if "embed_tokens" in name:
+    if any(table in name for table in TABLES):
         return 0.5 * noise / factor
     if name.startswith("lm_head") or name.endswith("lm_head.weight"):
         return LOGIT_SPREAD * noise / math.sqrt(shape[-1])
     gain = 1.0 if name.endswith(("q_proj.weight", "k_proj.weight")) else GAIN
     return gain * noise / math.sqrt(shape[-1])
+
+
+def ternary(shape):
+    """Bytes with four of 0, 1 and 2 each, which stand for -1, 0 and 1."""
+    quarters = (mx.random.randint(0, 3, shape) * 4**place for place in range(4))
+    return sum(quarters).astype(mx.uint8)
 
 
 def mixed(path, module):
@@ -98,12 +118,16 @@ def write_model(variant, folder, seed, special):
         text.tie_word_embeddings = True
     factor = embedding_factor(config.get("text_config", config))
     sharp = config["model_type"].startswith("gemma4")
-    offset = 1.0 if variant.name.startswith(("gemma1", "gemma2", "gemma3", "nemotron")) else 0.0
+    offset = 1.0 if variant.name.startswith(OFFSET_NORMS) else 0.0
     dtype = getattr(mx, variant.dtype)
     tied = not any("lm_head" in name for name, _ in tree_flatten(model.parameters()))
     keep = getattr(model, "cast_predicate", lambda name: True)
 
     def fill(name, old):
+        if name.endswith(CONSTANTS):
+            return old.astype(dtype)
+        if old.dtype == mx.uint8:
+            return ternary(old.shape)
         made = draw(name, old.shape, offset, factor if tied or "embed" in name else 1.0, sharp)
         return made.astype(dtype) if keep(name) else made
 

@@ -1,8 +1,13 @@
 """Places where mlx-lm computes otherwise than transformers does and the models were trained: each function changes its
 classes in this process."""
+import sys
+import types
+
+import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import gemma, gemma2
-from mlx_lm.models.base import create_causal_mask
+from mlx_lm.models import bitlinear_layers, gemma, gemma2, glm, gpt_bigcode, plamo3
+from mlx_lm.models.base import create_causal_mask, scaled_dot_product_attention
+from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 from shapes import WINDOW
 
@@ -25,3 +30,92 @@ def gemma2_windows():
         return self.norm(h)
 
     gemma2.GemmaModel.__call__ = forward
+
+
+def glm_half_turns():
+    """Half of a head turns, as `partial_rotary_factor` says, which transformers' `GlmConfig` reads."""
+    start = glm.GLMAttention.__init__
+    if start.__name__ == "half":
+        return
+
+    def half(self, args):
+        start(self, args)
+        self.rope = nn.RoPE(args.head_dim // 2, traditional=True, base=args.rope_theta)
+
+    glm.GLMAttention.__init__ = half
+
+
+def bigcode_heads():
+    """Without a shared key, each head's query, key and value lie together, as in transformers' `GPTBigCodeAttention`."""
+
+    def forward(self, x, mask=None, cache=None):
+        length, width = x.shape[1], self.head_dim
+        joined = self.c_attn(x)
+        if self.n_kv_heads == 1:
+            queries, keys, values = mx.split(joined, [self.dim, self.dim + self.kv_dim], axis=-1)
+        else:
+            queries, keys, values = mx.split(joined.reshape(1, length, self.n_heads, 3 * width), 3, axis=-1)
+        queries, keys, values = (part.reshape(1, length, -1, width).swapaxes(1, 2) for part in (queries, keys, values))
+        keys, values = cache.update_and_fetch(keys, values)
+        found = scaled_dot_product_attention(queries, keys, values, cache=cache, scale=self.scale, mask=mask)
+        return self.c_proj(found.swapaxes(1, 2).reshape(1, length, -1))
+
+    gpt_bigcode.Attention.__call__ = forward
+
+
+def _olmo(clip):
+    """Masks are no longer numbers to add, and the package that mlx-lm looks for holds nothing that it uses."""
+    sys.modules.setdefault("hf_olmo", types.ModuleType("hf_olmo"))
+    from mlx_lm.models import olmo
+
+    def attend(self, x, mask=None, cache=None):
+        length = x.shape[1]
+        joined = self.att_proj(x)
+        if clip:
+            joined = mx.clip(joined, -clip, clip)
+        parts = (part.reshape(1, length, self.n_heads, -1).swapaxes(1, 2) for part in mx.split(joined, 3, axis=-1))
+        queries, keys, values = parts
+        queries, keys = self.rope(queries, offset=cache.offset), self.rope(keys, offset=cache.offset)
+        keys, values = cache.update_and_fetch(keys, values)
+        found = scaled_dot_product_attention(queries, keys, values, cache=cache, scale=self.scale, mask=mask)
+        return self.attn_out(found.swapaxes(1, 2).reshape(1, length, -1))
+
+    olmo.TransformerBlock.attend = attend
+
+
+def olmo1():
+    """OLMo as mlx-lm wrote it, for its masks of today."""
+    _olmo(None)
+
+
+def olmo1_clipped():
+    """The same with `clip_qkv`, as transformers' `OlmoAttention` has it."""
+    _olmo(1.5)
+
+
+def plamo3_windows():
+    """As many positions before a query's own as `window_size` says, in steps too, where mlx-lm keeps one less."""
+    if plamo3.Model.make_cache.__name__ == "wider":
+        return
+
+    def wider(self):
+        rotating = lambda: RotatingKVCache(max_size=self.config.window_size + 1)
+        return [KVCache() if layer.full_attn else rotating() for layer in self.layers]
+
+    plamo3.Model.make_cache = wider
+
+
+def ternary_products():
+    """The product of mlx-lm's kernel for Metal in numbers; in 16 bits by MLX's product with weights of 2 bits, because a
+    CPU rounds on the way, as for all other packed weights."""
+
+    def multiply(self, x, packed):
+        places = mx.array([1, 4, 16, 64], dtype=mx.uint8).reshape(4, 1, 1)
+        rows = (packed[None] // places % 4).reshape(-1, packed.shape[1])
+        if x.dtype == mx.float32:
+            return x @ (rows.astype(mx.float32) - 1.0).T * self.weight_scale
+        words = rows.astype(mx.uint32).reshape(len(rows), -1, 16) * mx.array([4**place for place in range(16)], dtype=mx.uint32)
+        scales = mx.broadcast_to(self.weight_scale, (len(rows), rows.shape[1] // 32))
+        return mx.quantized_matmul(x, words.sum(axis=-1), scales, -scales, group_size=32, bits=2)
+
+    bitlinear_layers.BitLinear.execute_matmul_kernel = multiply

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
+from dense_shapes import (
+    apertus, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, plamo, plamo3,
+    qwen1, talkie, youtu_llm,
+)
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -217,4 +221,66 @@ FURTHER = [
     Variant("telechat3-4bit", telechat3(), BF16, Q(4, 64)),
 ]
 
-VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER
+NARROW = {"n_embd": 192, "n_head": 6}
+
+DENSE = [
+    Variant("minicpm3", minicpm3()),
+    Variant("minicpm3-f16", minicpm3(hidden_size=192, num_attention_heads=6, num_key_value_heads=6, num_hidden_layers=5), F16),
+    Variant("minicpm3-4bit", minicpm3(), BF16, Q(4, 32)),
+    Variant("youtu", youtu_llm()),
+    Variant("youtu-direct-f16", youtu_llm(q_lora_rank=None, mlp_bias=True, tie_word_embeddings=False), F16),
+    Variant("youtu-4bit", youtu_llm(), BF16, Q(4, 32)),
+    Variant("glm", glm(), repair=repairs.glm_half_turns),
+    Variant("glm-plain-f16", glm(attention_bias=False, num_key_value_heads=1, tie_word_embeddings=True), F16, repair=repairs.glm_half_turns),
+    Variant("glm-4bit", glm(), BF16, Q(4, 64), repair=repairs.glm_half_turns),
+    Variant("qwen1", qwen1()),
+    Variant("qwen1-bias-f16", qwen1(no_bias=False, hidden_size=192, num_attention_heads=6), F16),
+    Variant("qwen1-4bit", qwen1(), BF16, Q(4, 64)),
+    Variant("lille", lille()),
+    Variant("lille-f16", lille(**NARROW, n_kv_heads=3), F16),
+    Variant("lille-4bit", lille(), BF16, Q(4, 64)),
+    Variant("openelm", openelm()),
+    Variant("openelm-untied-f16", openelm(normalize_qk_projections=False, share_input_output_layers=False), F16),
+    Variant("openelm-4bit", openelm(), BF16, Q(4, 32)),
+    Variant("deepseek-v1", deepseek(), layout=(layouts.single_experts,)),
+    Variant("deepseek-v1-dense-f16", deepseek(n_routed_experts=None, num_key_value_heads=2), F16),
+    Variant("deepseek-v1-4bit", deepseek(), F32, Q(4, 64)),
+    Variant("gptj", gptj(), layout=(layouts.in_transformer,)),
+    Variant("gptj-whole-f16", gptj(**NARROW, rotary_dim=None), F16),
+    Variant("gptj-4bit", gptj(), BF16, Q(4, 64)),
+    Variant("gpt2", gpt2()),
+    Variant("gpt2-conv1d-f16", gpt2(**NARROW), F16, layout=(layouts.conv1d,)),
+    Variant("gpt2-4bit", gpt2(), BF16, Q(4, 64)),
+    Variant("gpt_bigcode", gpt_bigcode(), repair=repairs.bigcode_heads),
+    Variant("gpt_bigcode-by-head-f16", gpt_bigcode(multi_query=False, tie_word_embeddings=False), F16, repair=repairs.bigcode_heads),
+    Variant("gpt_bigcode-4bit", gpt_bigcode(**NARROW), BF16, Q(4, 64), repair=repairs.bigcode_heads),
+    Variant("nanochat", nanochat()),
+    Variant("nanochat-shared-f16", nanochat(num_key_value_heads=2, intermediate_size=320), F16),
+    Variant("nanochat-4bit", nanochat(), BF16, Q(4, 64)),
+    Variant("apertus", apertus(), layout=(layouts.xielu_factors,)),
+    Variant("apertus-bias-f16", apertus(mlp_bias=True, rope_scaling=None, tie_word_embeddings=True), F16),
+    Variant("apertus-4bit", apertus(), BF16, Q(4, 64)),
+    Variant("olmo1", olmo1(), repair=repairs.olmo1),
+    Variant("olmo1-clipped-f16", olmo1(clip_qkv=1.5, d_model=192, n_heads=6), F16, repair=repairs.olmo1_clipped),
+    Variant("olmo1-4bit", olmo1(), BF16, Q(4, 64), repair=repairs.olmo1),
+    Variant("nanbeige", nanbeige()),
+    Variant("nanbeige-thrice-f16", nanbeige(loop_loss_weights=[0.2, 0.3], skip_loop_final_norm=True, tie_word_embeddings=True), F16),
+    Variant("nanbeige-4bit", nanbeige(), BF16, Q(4, 64)),
+    Variant("nemotron_nas", nemotron_nas()),
+    Variant("nemotron_nas-bias-f16", nemotron_nas(attention_bias=True, mlp_bias=True), F16),
+    Variant("nemotron_nas-4bit", nemotron_nas(), BF16, Q(4, 64)),
+    Variant("plamo", plamo()),
+    Variant("plamo-one-key-f16", plamo(n_shared_head=6), F16),
+    Variant("plamo-4bit", plamo(hidden_size=256, num_attention_heads=8, num_key_value_heads=8, n_shared_head=4), BF16, Q(4, 64)),
+    Variant("plamo3", plamo3(), repair=repairs.plamo3_windows),
+    Variant("plamo3-untied-f16", plamo3(tie_word_embeddings=False, sliding_window_pattern=3, num_key_value_heads=1), F16, repair=repairs.plamo3_windows),
+    Variant("plamo3-4bit", plamo3(), BF16, Q(4, 64), repair=repairs.plamo3_windows),
+    Variant("bitnet", bitnet(), repair=repairs.ternary_products),
+    Variant("bitnet-untied", bitnet(tie_word_embeddings=False, num_key_value_heads=1, intermediate_size=160), repair=repairs.ternary_products),
+    Variant("bitnet-bf16", bitnet(), BF16, repair=repairs.ternary_products),
+    Variant("talkie", talkie()),
+    Variant("talkie-f16", talkie(hidden_size=192, num_attention_heads=6, num_key_value_heads=6), F16),
+    Variant("talkie-4bit", talkie(), BF16, Q(4, 64)),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE

@@ -85,6 +85,8 @@ methods! {
     rsqrt => mlx_rsqrt () ();
     /// e to every element.
     exp => mlx_exp () ();
+    /// e to every element, minus 1, without losing what is left of small ones.
+    expm1 => mlx_expm1 () ();
     /// The error function.
     erf => mlx_erf () ();
     /// Its inverse.

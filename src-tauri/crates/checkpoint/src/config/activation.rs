@@ -48,6 +48,9 @@ pub enum EncoderActivation {
     Silu,
     /// The square of what is above 0 (Nemotron).
     SquaredRelu,
+    /// xIELU (arXiv:2411.13010), of which every layer has learned two factors (Apertus): a parabola above 0, and below
+    /// it `e^x - 1 - x`, each with a part of the input.
+    Xielu,
 }
 
 impl EncoderActivation {
@@ -59,6 +62,7 @@ impl EncoderActivation {
             Self::Relu => (0, 1, true),
             Self::Silu => (1, 2, true),
             Self::SquaredRelu => (0, 2, false),
+            Self::Xielu => (4, 8, false),
         };
         ActivationCost {
             results,

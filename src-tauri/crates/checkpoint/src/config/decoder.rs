@@ -5,7 +5,8 @@
 //! fills, one file in `engine/src/models/decoder`, and one arm in each `match` of that folder's `mod.rs` and `mixer.rs`
 //! or `feed_forward.rs`. A new family is one file in `families` and one row in the table there.
 
-use crate::config::limits::check_width;
+use crate::config::layers::linear::Absent;
+use crate::config::limits::{check_nonzero, check_range, check_width, MOST_LOOPS};
 use crate::config::rope::RopeConfig;
 use crate::config::{mla::MlaConfig, moe::MoeConfig};
 use crate::error::{unusable, Error};
@@ -17,6 +18,7 @@ pub use crate::config::layers::cross_attention::CrossAttentionConfig;
 pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RULE_CHUNK};
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
+pub use crate::config::layers::linear::LinearConfig;
 pub use crate::config::layers::plain::PlainConfig;
 
 /// A whole model.
@@ -30,6 +32,12 @@ pub struct DecoderConfig {
     pub read_only_tokens: u32,
     /// All norms.
     pub norm: NormConfig,
+    /// True if embeddings are normed by the root of their mean square, without factors (nanochat).
+    pub embedding_norm: bool,
+    /// The most positions that the model knows, whatever its file calls the context (GPT-2, Qwen 1).
+    pub most_positions: Option<u32>,
+    /// True if a vector for each of these positions, `embed_positions`, is added to the embeddings (GPT-2).
+    pub learned_positions: bool,
     /// Embeddings are multiplied by this (Gemma, Granite).
     pub embedding_multiplier: Option<f32>,
     /// Factor of the output of a mixer or feed-forward network before it is added (Granite).
@@ -37,6 +45,13 @@ pub struct DecoderConfig {
     /// True if attention is bidirectional, so that a text is read at once and nothing is generated (EmbeddingGemma).
     /// Windows then reach to both sides.
     pub bidirectional: bool,
+    /// True if what the heads of a layer found, and what comes before the last projection of a network, is normed:
+    /// `attn_sub_norm`, `ffn_sub_norm` (BitNet).
+    pub inner_norms: bool,
+    /// True if learned numbers are factors of what mixers and networks give, `attn_gain` and `mlp_gain`, of the
+    /// embeddings, which are added to the stream after each layer, `embed_skip`, and of the logits, `lm_head_gain`
+    /// (Talkie).
+    pub gains: bool,
     /// True if the residual stream is clipped to the range of float16 (Gemma 3).
     pub clip_residual: bool,
     /// Logits are divided by this (Granite).
@@ -46,12 +61,19 @@ pub struct DecoderConfig {
     /// True if norms of the stream, queries and keys are stored minus 1 in original checkpoints, recognized by their
     /// untransposed convolutions: mlx-lm's `sanitize` transposes those and adds the 1 (Qwen 3.5).
     pub norm_offset_unless_sanitized: bool,
+    /// True if original checkpoints store the projections of layers with the inputs first, recognized by the joined
+    /// ones of the first layer (GPT-2).
+    pub inputs_first_unless_sanitized: bool,
     /// The place of the output layer.
     pub lm_head: LmHead,
     /// The rotary positions that layers refer to by index.
     pub ropes: Vec<RopeConfig>,
     /// The layers, first to last.
     pub layers: Vec<LayerConfig>,
+    /// How often the stream goes through all layers, each time with keys of its own (Nanbeige); usually once.
+    pub loops: u32,
+    /// True if the last norm ends each of these loops and not only the last one.
+    pub loops_normed: bool,
     /// Numbers that no layer has, because the weights lack those that would have them.
     pub absent_layers: Vec<u32>,
     /// Parts of tensor names, and what this loader calls them: `("operator_norm", "input_layernorm")`. A part is one or
@@ -71,6 +93,11 @@ pub struct NormConfig {
     pub offset: bool,
     /// True if only the last one has factors (Falcon-OCR).
     pub bare: bool,
+    /// True if not even that one has, where the others have none (OLMo 1, nanochat).
+    pub bare_end: bool,
+    /// The numbers that factors after a mixer and after a network are stored as their difference from, if they are not
+    /// those of the others (PLaMo 3).
+    pub after_offsets: Option<[f32; 2]>,
 }
 
 /// Kinds of norms.
@@ -138,6 +165,10 @@ pub enum Mixer {
     GatedConv(GatedConvConfig),
     /// Attention to what a tower made of images, `cross_attn`; whoever sees none passes by the layer.
     CrossAttention(CrossAttentionConfig),
+    /// A projection of each position by itself, `self_attn.linear` (Nemotron by architecture search).
+    Linear(LinearConfig),
+    /// None; nor is there a norm before it.
+    Absent,
 }
 
 /// The feed-forward network of a layer.
@@ -149,6 +180,10 @@ pub enum FeedForward {
     Plain(PlainConfig),
     /// Many networks, of which each token uses a few, `mlp`.
     Moe(MoeConfig),
+    /// One projection, `mlp.linear`.
+    Linear(LinearConfig),
+    /// None; nor is there a norm before it.
+    Absent,
 }
 
 impl FeedForward {
@@ -167,7 +202,12 @@ impl DecoderConfig {
     pub(crate) fn attention(&mut self) -> impl Iterator<Item = &mut AttentionConfig> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
             Mixer::Attention(attention) => Some(attention),
-            Mixer::CrossAttention(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => None,
+            Mixer::CrossAttention(_)
+            | Mixer::DeltaNet(_)
+            | Mixer::GatedConv(_)
+            | Mixer::Mla(_)
+            | Mixer::Linear(_)
+            | Mixer::Absent => None,
         })
     }
 
@@ -193,9 +233,12 @@ impl DecoderConfig {
         for (number, layer) in (0..).zip(std::mem::take(&mut self.layers)) {
             match layer.mixer {
                 Mixer::CrossAttention(_) => self.absent_layers.push(number),
-                Mixer::Attention(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => {
-                    self.layers.push(layer)
-                }
+                Mixer::Attention(_)
+                | Mixer::DeltaNet(_)
+                | Mixer::GatedConv(_)
+                | Mixer::Mla(_)
+                | Mixer::Linear(_)
+                | Mixer::Absent => self.layers.push(layer),
             }
         }
     }
@@ -204,6 +247,9 @@ impl DecoderConfig {
     pub(crate) fn check(self) -> Result<Self, Error> {
         check_width("hidden_size", self.hidden_size.into())?;
         check_width("vocab_size", self.vocab_size.into())?;
+        check_width("max_position_embeddings", self.most_positions.unwrap_or(1).into())?;
+        check_nonzero("max_position_embeddings", self.most_positions.unwrap_or(1))?;
+        check_range("num_loops", self.loops, 1..=MOST_LOOPS)?;
         for layer in &self.layers {
             match &layer.mixer {
                 Mixer::Attention(attention) => attention.check(&self.ropes)?,
@@ -211,11 +257,13 @@ impl DecoderConfig {
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
+                Mixer::Linear(_) | Mixer::Absent => {}
             }
             match &layer.feed_forward {
                 FeedForward::Dense(dense) => check_width("intermediate_size", 2 * u64::from(dense.width))?,
                 FeedForward::Plain(plain) => check_width("intermediate_size", plain.width.into())?,
                 FeedForward::Moe(experts) => experts.check()?,
+                FeedForward::Linear(_) | FeedForward::Absent => {}
             }
         }
         let numbers = [
@@ -237,16 +285,25 @@ impl DecoderConfig {
 
 impl DecoderConfig {
     pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
+        let layers: Vec<LayerCost> = self.layers.iter().map(LayerConfig::cost).collect();
+        // No kernel joins a norm with two parts that read it.
+        let norms_apart = self.norm.kind != NormKind::RootMeanSquare || layers.iter().any(|layer| layer.parallel);
         ModelCost {
             hidden: self.hidden_size.into(),
             vocabulary: self.vocab_size.into(),
             tied: self.lm_head != LmHead::Untied,
             cached: !self.bidirectional,
-            layers: self.layers.iter().map(LayerConfig::cost).collect(),
+            layers,
             inputs: None,
             streams: 1,
-            parts_scaled: self.residual_multiplier.is_some(),
-            norms_apart: self.norm.kind != NormKind::RootMeanSquare,
+            parts_scaled: self.residual_multiplier.is_some() || self.gains,
+            skips: self.gains,
+            positions: match self.learned_positions {
+                true => self.most_positions.unwrap_or(0).into(),
+                false => 0,
+            },
+            loops: self.loops.into(),
+            norms_apart,
             storage,
         }
     }
@@ -271,6 +328,8 @@ impl Mixer {
             Self::Mla(latent) => Box::new(latent.clone()),
             Self::GatedConv(conv) => Box::new(*conv),
             Self::CrossAttention(cross) => Box::new(*cross),
+            Self::Linear(linear) => Box::new(*linear),
+            Self::Absent => Box::new(Absent),
         }
     }
 }
@@ -281,6 +340,8 @@ impl FeedForward {
             Self::Dense(dense) => vec![Box::new(dense.cost())],
             Self::Plain(plain) => vec![Box::new(plain.cost())],
             Self::Moe(experts) => experts.costs(),
+            Self::Linear(linear) => vec![Box::new(*linear)],
+            Self::Absent => Vec::new(),
         }
     }
 }

@@ -27,6 +27,12 @@ impl Number for f32 {
     }
 }
 
+impl Number for f64 {
+    fn from_f64(value: f64) -> Option<Self> {
+        Some(value)
+    }
+}
+
 impl<'a> Fields<'a> {
     pub(crate) fn new(object: &'a Map<String, Value>) -> Self {
         Self(object)
@@ -39,6 +45,16 @@ impl<'a> Fields<'a> {
     /// The objects among its fields.
     pub(crate) fn objects(self) -> impl Iterator<Item = Fields<'a>> {
         self.0.values().filter_map(Value::as_object).map(Fields)
+    }
+
+    /// A list of objects.
+    pub(crate) fn object_list(self, field: &'static str) -> Result<Option<Vec<Fields<'a>>>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let items = value.as_array();
+        let objects = items.and_then(|items| items.iter().map(|item| item.as_object().map(Fields)).collect());
+        objects
+            .map(Some)
+            .ok_or_else(|| Error::invalid(field, "it is not a list of objects"))
     }
 
     /// How many fields there are.
@@ -125,6 +141,20 @@ impl<'a> Fields<'a> {
             None => Err(Error::Unsupported(format!("layers of type `{name}`"))),
         };
         names.into_iter().map(kind).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// One number for each layer.
+    pub(crate) fn by_layer<T: Number>(self, field: &'static str, layers: u32) -> Result<Vec<T>, Error> {
+        let Some(value) = self.get(field) else {
+            return Err(Error::MissingField(field));
+        };
+        let items = value
+            .as_array()
+            .ok_or_else(|| Error::invalid(field, "it is not a list"))?;
+        check_names(field, items.len(), layers as usize)?;
+        let number = |item: &Value| item.as_f64().and_then(T::from_f64);
+        let numbers: Option<_> = items.iter().map(number).collect();
+        numbers.ok_or_else(|| Error::invalid(field, "it is not a list of numbers that fit"))
     }
 
     /// A list of numbers, or one number as a list of one.

@@ -7,6 +7,9 @@ use crate::error::{unusable, Error};
 /// More layers than any model has; a config that claims more is broken.
 const MOST_LAYERS: u32 = 4096;
 
+/// More often than any model goes through its layers.
+pub(crate) const MOST_LOOPS: u32 = 64;
+
 /// Wider than any layer or vocabulary, and far inside of what the engine counts with.
 const WIDEST: u64 = 1 << 24;
 

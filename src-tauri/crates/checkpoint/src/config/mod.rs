@@ -40,7 +40,11 @@ impl Family {
                 .iter()
                 .find_map(|rope| rope.dynamic.map(|dynamic| dynamic.factor)),
         };
-        (f64::from(written) * factor.unwrap_or(1.0)) as u32
+        let stretched = (f64::from(written) * factor.unwrap_or(1.0)) as u32;
+        match self {
+            Self::Decoder(decoder) => stretched.min(decoder.most_positions.unwrap_or(stretched)),
+            Self::Gemma4(_) | Self::Encoder(_) => stretched,
+        }
     }
 
     /// True if a position sees what comes after it, so that the model can only make embeddings.

@@ -82,7 +82,7 @@ impl Quantization {
         let Some(fields) = own.or(foreign) else { return Ok(None) };
         if own.is_none() {
             if let Some(method) = fields.text("quant_method")? {
-                return Self::of_method(&method).map(Some);
+                return Self::of_method(&method, fields).map(Some);
             }
         }
         let most = Self::read(fields)?;
@@ -95,7 +95,10 @@ impl Quantization {
     }
 
     /// Methods whose files hold what MLX computes with.
-    fn of_method(method: &str) -> Result<Self, Error> {
+    fn of_method(method: &str, fields: Fields<'_>) -> Result<Self, Error> {
+        if method == "bitnet" {
+            return Self::ternary(fields);
+        }
         let mode = match method {
             "mxfp4" => Mode::Mxfp4,
             "mxfp8" => Mode::Mxfp8,
@@ -103,6 +106,22 @@ impl Quantization {
         };
         let (group_size, bits) = mode.fixed().unwrap_or_default();
         Ok(Self { group_size, bits, mode })
+    }
+
+    /// BitNet's -1, 0 and 1, of which the loader makes MLX's integers of 2 bits.
+    fn ternary(fields: Fields<'_>) -> Result<Self, Error> {
+        // With the other class a matrix is divided by its scale.
+        let multiplied = fields.text("linear_class")?.as_deref() == Some("autobitlinear");
+        let offline = fields.text("quantization_mode")?.is_none_or(|mode| mode == "offline");
+        if !(multiplied && offline) {
+            let reason = "weights quantised by `bitnet` that are not packed in the form of its own models";
+            return Err(Error::Unsupported(reason.into()));
+        }
+        Ok(Self {
+            group_size: 128,
+            bits: 2,
+            mode: Mode::Affine,
+        })
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, Error> {

@@ -1,11 +1,14 @@
-//! DeepSeek V2 and V3 and those that share their shape: attention over latents, experts after the first layers.
+//! DeepSeek V2 and V3 and those that share their shape: attention over latents, experts after the first layers. V1 has
+//! the experts and Llama's attention.
 
 use super::glm4_moe::feed_forwards;
+use super::llama;
 use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
 use crate::config::decoder::{Activation, DecoderConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
 use crate::config::mla::MlaConfig;
+use crate::config::moe::{RouterConfig, Scoring};
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
@@ -17,23 +20,79 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
         &["deepseek_v2", "deepseek_v3", "joyai_llm_flash", "kimi_k2"],
         deepseek,
     ),
+    FamilyRow::text("DeepSeek MoE 16B", &["deepseek"], deepseek_v1),
     FamilyRow::text("GLM 4.7 Flash", &["glm4_moe_lite"], glm4_moe_lite),
+    FamilyRow::text("Youtu-LLM", &["youtu", "youtu_llm"], youtu),
 ];
 
 /// The epsilon of the norms of the latents, whatever the config says about the others.
-const LATENT_EPS: f32 = 1e-6;
+pub(super) const LATENT_EPS: f32 = 1e-6;
 
 /// DeepSeek V2, V2 Lite, V3, R1 and Kimi K2.
 pub(super) fn deepseek(source: Source<'_>) -> Result<Family, Error> {
-    decoder(source.text, Some(LATENT_EPS))?.family()
+    let text = source.text;
+    decoder(text, Some(LATENT_EPS), text.required("v_head_dim")?, INTERLEAVED)?.family()
+}
+
+/// DeepSeek V1 with experts; defaults are those of the `configuration_deepseek.py` beside the weights.
+pub(super) fn deepseek_v1(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let mut config = llama::decoder(text)?;
+    feed_forwards(text, &mut config)?;
+    let normalised = text.flag("norm_topk_prob")?.unwrap_or(false);
+    config.each_layer(|layer| {
+        if let FeedForward::Moe(experts) = &mut layer.feed_forward {
+            experts.router = RouterConfig::new(Scoring::Softmax, normalised);
+        }
+    });
+    config.family()
+}
+
+/// Youtu-LLM: attention over latents and networks without experts.
+pub(super) fn youtu(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let defaults = Defaults {
+        theta: 1_600_000.0,
+        ..INTERLEAVED
+    };
+    let mut config = decoder(
+        text,
+        Some(LATENT_EPS),
+        text.number("v_head_dim")?.unwrap_or(128),
+        defaults,
+    )?;
+    let bias = text.flag("mlp_bias")?.unwrap_or(false);
+    for layer in &mut config.layers {
+        if let FeedForward::Dense(dense) = &mut layer.feed_forward {
+            dense.bias = bias;
+        }
+    }
+    if let Some(rope) = config.ropes.first_mut() {
+        rope.traditional = text.flag("rope_interleave")?.unwrap_or(rope.traditional);
+    }
+    config.family()
 }
 
 /// GLM 4.7 Flash.
 pub(super) fn glm4_moe_lite(source: Source<'_>) -> Result<Family, Error> {
-    decoder(source.text, None)?.family()
+    let text = source.text;
+    decoder(text, None, text.required("v_head_dim")?, INTERLEAVED)?.family()
 }
 
-fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
+/// The rope of the family.
+const INTERLEAVED: Defaults = Defaults {
+    theta: 10_000.0,
+    traditional: true,
+    partial: 1.0,
+};
+
+/// Attention over latents; `eps` is that of their norms if it is not that of all, and `rope` has the rope's defaults.
+pub(super) fn decoder(
+    text: Fields<'_>,
+    eps: Option<f32>,
+    v_head_dim: u32,
+    rope: Defaults,
+) -> Result<DecoderConfig, Error> {
     let shapes = Shapes::parse(text)?;
     let (qk_nope_head_dim, qk_rope_head_dim) = (text.required("qk_nope_head_dim")?, text.required("qk_rope_head_dim")?);
     // The rope would call it a head's width.
@@ -47,7 +106,7 @@ fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
         kv_lora_rank: text.required("kv_lora_rank")?,
         qk_nope_head_dim,
         qk_rope_head_dim,
-        v_head_dim: text.required("v_head_dim")?,
+        v_head_dim,
         rope: 0,
         scale: (qk_nope_head_dim as f32 + qk_rope_head_dim as f32).powf(-0.5) * loudness(text)?,
         bias: text.flag("attention_bias")?.unwrap_or(false),
@@ -58,11 +117,7 @@ fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
         mixer: Mixer::Mla(latent),
         feed_forward: FeedForward::dense(shapes.width, Activation::Silu),
     };
-    let defaults = Defaults {
-        traditional: true,
-        ..Defaults::default()
-    };
-    let rope = RopeConfig::parse(text, qk_rope_head_dim, For::All, defaults)?;
+    let rope = RopeConfig::parse(text, qk_rope_head_dim, For::All, rope)?;
     let mut config = shapes.decoder(vec![rope], vec![layer; shapes.layers as usize]);
     feed_forwards(text, &mut config)?;
     Ok(config)
@@ -90,7 +145,7 @@ mod tests {
     use serde_json::{json, Value};
 
     use super::*;
-    use crate::config::moe::{GroupScore, Scoring};
+    use crate::config::moe::GroupScore;
     use crate::ModelConfig;
 
     /// DeepSeek V2 Lite.
@@ -141,7 +196,9 @@ mod tests {
     fn the_large_models_choose_from_groups() {
         let router = |changes: Value| match parse(changes).unwrap().layers[5].feed_forward {
             FeedForward::Moe(experts) => experts.router,
-            FeedForward::Dense(_) | FeedForward::Plain(_) => panic!("no experts"),
+            FeedForward::Dense(_) | FeedForward::Plain(_) | FeedForward::Linear(_) | FeedForward::Absent => {
+                panic!("no experts")
+            }
         };
         let v2 = router(json!({"topk_method": "group_limited_greedy", "n_group": 8, "topk_group": 3}));
         assert_eq!(

@@ -1,12 +1,15 @@
-//! GLM 4, dense: norms around both halves of a layer, neighbors of half a head turn against each other.
+//! GLM 4, dense: norms around both halves of a layer, neighbors of half a head turn against each other. The models of
+//! 2024 have norms before them alone.
 
 use super::row::{FamilyRow, ProcessorRow, VisionRow};
 use super::shapes::Shapes;
 use super::source::Source;
 use super::vision::glm;
-use crate::config::decoder::{Activation, AttentionConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
+use crate::config::decoder::{
+    Activation, AttentionConfig, DecoderConfig, FeedForward, LayerConfig, Mixer, NormPlacement,
+};
 use crate::config::rope::{Defaults, For, RopeConfig};
-use crate::config::Family;
+use crate::config::{Family, Fields};
 use crate::error::Error;
 use crate::image_processor::parts::{patches, FRAMES};
 use crate::image_processor::{Enlarging, ImageProcessor, ProcessorConfig, SmartResize, CLIP};
@@ -25,6 +28,7 @@ pub(super) const VISION: VisionRow = VisionRow {
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::text("GLM 4", &["glm4"], parse),
+    FamilyRow::text("GLM 4 9B of 2024, GLM-Edge", &["glm"], glm),
     FamilyRow::vision("GLM-4.1V", &["glm4v"], parse, VISION),
     FamilyRow::vision(
         "GLM-OCR",
@@ -47,6 +51,22 @@ const NORMS: &[(&str, &str)] = &[
 /// GLM 4 of 9 and 32 billion parameters.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
+    let bias = text.flag("attention_bias")?.unwrap_or(false);
+    let mut config = decoder(text, NormPlacement::Sandwich, bias)?;
+    config.renames = &[NORMS];
+    config.family()
+}
+
+/// GLM 4 of 2024; defaults are those of transformers' `GlmConfig`.
+pub(super) fn glm(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let bias = text.flag("attention_bias")?.unwrap_or(true);
+    let mut config = decoder(text, NormPlacement::Pre, bias)?;
+    config.norm.eps = text.number("rms_norm_eps")?.unwrap_or(1.5625e-7);
+    config.family()
+}
+
+fn decoder(text: Fields<'_>, norms: NormPlacement, qkv_bias: bool) -> Result<DecoderConfig, Error> {
     let shapes = Shapes::parse(text)?;
     let defaults = Defaults {
         traditional: true,
@@ -55,17 +75,15 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     };
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     let layer = LayerConfig {
-        norms: NormPlacement::Sandwich,
+        norms,
         mixer: Mixer::Attention(AttentionConfig {
-            qkv_bias: text.flag("attention_bias")?.unwrap_or(false),
+            qkv_bias,
             ..AttentionConfig::new(shapes.heads, shapes.key_heads, shapes.head_dim, Some(0))
         }),
         feed_forward: FeedForward::dense(shapes.width, Activation::Silu),
     };
     let layers = vec![layer; shapes.layers as usize];
-    let mut config = shapes.decoder(vec![rope], layers);
-    config.renames = &[NORMS];
-    config.family()
+    Ok(shapes.decoder(vec![rope], layers))
 }
 
 fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {

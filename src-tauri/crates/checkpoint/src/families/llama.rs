@@ -4,7 +4,8 @@ use super::row::FamilyRow;
 use super::shapes::{windows, Shapes};
 use super::source::Source;
 use crate::config::decoder::{
-    Activation, AttentionConfig, DecoderConfig, DenseConfig, FeedForward, LayerConfig, Mixer, NormPlacement,
+    Activation, AttentionConfig, DecoderConfig, DenseConfig, EncoderActivation, FeedForward, LayerConfig, Mixer,
+    NormPlacement, PlainConfig,
 };
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
@@ -24,12 +25,21 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
 
 /// The decoder by Llama's fields.
 pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
+    activated(text, activation(text)?, Defaults::default())
+}
+
+/// The activation of a gated network by `hidden_act`.
+pub(super) fn activation(text: Fields<'_>) -> Result<Activation, Error> {
+    match text.text("hidden_act")?.as_deref() {
+        None | Some("silu" | "swish") => Ok(Activation::Silu),
+        Some("gelu_pytorch_tanh" | "gelu_new" | "gelu_fast") => Ok(Activation::GeluTanh),
+        Some(other) => Err(Error::Unsupported(format!("the activation `{other}`"))),
+    }
+}
+
+/// The same with this activation, and with other defaults of the rope.
+pub(super) fn activated(text: Fields<'_>, activation: Activation, rope: Defaults) -> Result<DecoderConfig, Error> {
     let shapes = Shapes::parse(text)?;
-    let activation = match text.text("hidden_act")?.as_deref() {
-        None | Some("silu" | "swish") => Activation::Silu,
-        Some("gelu_pytorch_tanh" | "gelu_new" | "gelu_fast") => Activation::GeluTanh,
-        Some(other) => return Err(Error::Unsupported(format!("the activation `{other}`"))),
-    };
     let bias = text.flag("attention_bias")?.unwrap_or(false);
     let windows = windows(text, shapes.layers)?.unwrap_or_else(|| vec![None; shapes.layers as usize]);
     let attention = AttentionConfig {
@@ -50,6 +60,21 @@ pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
         }),
         feed_forward: FeedForward::Dense(dense),
     });
-    let rope = RopeConfig::parse(text, shapes.head_dim, For::All, Defaults::default())?;
+    let rope = RopeConfig::parse(text, shapes.head_dim, For::All, rope)?;
     Ok(shapes.decoder(vec![rope], layers.collect()))
+}
+
+/// The same with networks without gates.
+pub(super) fn ungated(text: Fields<'_>, activation: EncoderActivation, rope: Defaults) -> Result<DecoderConfig, Error> {
+    let mut config = activated(text, Activation::Silu, rope)?;
+    for layer in &mut config.layers {
+        if let FeedForward::Dense(DenseConfig { width, bias, .. }) = layer.feed_forward {
+            layer.feed_forward = FeedForward::Plain(PlainConfig {
+                width,
+                activation,
+                bias,
+            });
+        }
+    }
+    Ok(config)
 }

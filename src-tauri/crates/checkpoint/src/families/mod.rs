@@ -1,6 +1,8 @@
 //! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
 
+mod apertus;
 mod bert;
+mod bitnet;
 mod cohere;
 mod deepseek;
 mod ernie4_5;
@@ -13,6 +15,7 @@ mod gemma3n;
 mod gemma4;
 mod glm4;
 mod glm4_moe;
+mod gpt2;
 mod gpt_neox;
 mod gpt_oss;
 mod granite;
@@ -21,18 +24,26 @@ mod hunyuan;
 mod idefics;
 mod internlm;
 mod lfm2;
+mod lille;
 mod llama;
 mod minicpm;
 mod mistral;
 mod mixtral;
 mod mllama;
+mod nanbeige;
+mod nanochat;
 mod nemotron;
+mod nemotron_nas;
 mod nomic_bert;
 mod olmo;
+mod olmo1;
+mod openelm;
 mod phi;
 mod phi3;
+mod plamo;
 mod processors;
 mod qwen;
+mod qwen1;
 mod qwen_hybrid;
 mod qwen_moe;
 mod refused;
@@ -43,6 +54,7 @@ mod smollm3;
 mod source;
 mod stablelm;
 mod starcoder2;
+mod talkie;
 #[cfg(test)]
 mod tests;
 pub mod vision;
@@ -63,19 +75,22 @@ pub use vision::VisionConfig;
 
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
+    apertus::FAMILIES,
     bert::FAMILIES,
+    bitnet::FAMILIES,
     cohere::FAMILIES,
     deepseek::FAMILIES,
     ernie4_5::FAMILIES,
-    exaone::FAMILIES,
     exaone4::FAMILIES,
+    exaone::FAMILIES,
     falcon_ocr::FAMILIES,
-    gemma::FAMILIES,
     gemma3::FAMILIES,
     gemma3n::FAMILIES,
     gemma4::FAMILIES,
+    gemma::FAMILIES,
     glm4::FAMILIES,
     glm4_moe::FAMILIES,
+    gpt2::FAMILIES,
     gpt_neox::FAMILIES,
     gpt_oss::FAMILIES,
     granite::FAMILIES,
@@ -84,16 +99,24 @@ const FAMILIES: &[&[FamilyRow]] = &[
     idefics::FAMILIES,
     internlm::FAMILIES,
     lfm2::FAMILIES,
+    lille::FAMILIES,
     llama::FAMILIES,
     minicpm::FAMILIES,
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
+    nanbeige::FAMILIES,
+    nanochat::FAMILIES,
     nemotron::FAMILIES,
+    nemotron_nas::FAMILIES,
     nomic_bert::FAMILIES,
+    olmo1::FAMILIES,
     olmo::FAMILIES,
-    phi::FAMILIES,
+    openelm::FAMILIES,
     phi3::FAMILIES,
+    plamo::FAMILIES,
+    phi::FAMILIES,
+    qwen1::FAMILIES,
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
@@ -101,6 +124,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     smollm3::FAMILIES,
     stablelm::FAMILIES,
     starcoder2::FAMILIES,
+    talkie::FAMILIES,
     vision::internvit::FAMILIES,
     vision::pixtral::FAMILIES,
 ];

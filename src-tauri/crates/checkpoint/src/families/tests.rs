@@ -21,6 +21,13 @@ const FIELDS: &str = r#"{
     "linear_conv_kernel_dim": 4, "conv_L_cache": 3, "conv_dim": 128, "norm_eps": 1e-5, "block_ff_dim": 192,
     "full_attn_idxs": [1, 3], "num_dense_layers": 1,
     "kv_lora_rank": 32, "q_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+    "num_query_heads": [4, 2, 4, 4], "num_kv_heads": [2, 1, 2, 4], "ffn_multipliers": [0.5, 1.0, 1.5, 2.25],
+    "block_configs": [
+        {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 2.5}},
+        {"attention": {"no_op": true}, "ffn": {"replace_with_linear": true}},
+        {"attention": {"replace_with_linear": true}, "ffn": {"no_op": true}},
+        {"attention": {"n_heads_in_group": 1}, "ffn": {"ffn_mult": 1.0}}
+    ],
     "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0
 }"#;
 
@@ -154,7 +161,7 @@ fn assert_sound(decoder: &DecoderConfig, what: &str) {
     }
     for rope in &decoder.ropes {
         assert!(
-            rope.periods.iter().all(|period| *period > 0.0) && rope.amplitude > 0.0,
+            rope.periods.iter().all(|period| period.abs() > 0.0) && rope.amplitude > 0.0,
             "{what}: {rope:?}"
         );
         assert_eq!(rope.periods.len() as u32, rope.dims / 2, "{what}");

@@ -24,6 +24,10 @@ pub(crate) struct AttentionCost {
     pub norms: HeadNorms,
     /// True if the kernel of our own that splits, norms and rotates the projections has norms of this kind.
     pub one_kernel: bool,
+    /// True if heads that share keys do not lie side by side.
+    pub tiled: bool,
+    /// True if positions turn queries and keys.
+    pub turns: bool,
     pub output_gate: bool,
     pub sinks: bool,
     /// True if scores are squeezed, which no kernel does.
@@ -98,7 +102,11 @@ impl AttentionCost {
         if self.keys == Keys::AreValues {
             pass.make(turning);
         }
-        pass.turn(turning);
+        match self.turns {
+            true => pass.turn(turning),
+            // Brought into the order in which they are read.
+            false => pass.make(queries),
+        }
     }
 
     fn scores(&self, pass: &mut Prefill<'_>) {
@@ -113,6 +121,11 @@ impl AttentionCost {
             capped: self.capped,
             masked: self.window.is_some_and(|window| seen > window),
         });
+        if self.tiled {
+            // In the order of the checkpoint, by way of another one.
+            pass.make(outputs);
+            pass.make(outputs);
+        }
         if self.output_gate {
             pass.make(outputs);
             pass.in_place(1);

@@ -30,7 +30,7 @@ pub(crate) trait MixerCost {
         None
     }
 
-    /// True if it reads the keys and values of an earlier layer.
+    /// True if it has no keys and values of its own: it reads those of an earlier layer, or none.
     fn shares_keys(&self) -> bool {
         false
     }

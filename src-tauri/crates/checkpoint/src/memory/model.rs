@@ -15,12 +15,18 @@ pub(crate) struct ModelCost {
     pub layers: Vec<LayerCost>,
     /// A table that feeds every layer (Gemma 3n and 4).
     pub inputs: Option<LayerInputs>,
+    /// Positions with a learned vector.
+    pub positions: u64,
+    /// How often a chunk goes through all layers.
+    pub loops: u64,
     /// Streams that go through the layers.
     pub streams: u64,
     /// True if norms of the stream are of a kind that no kernel joins with what reads them.
     pub norms_apart: bool,
     /// True if what a part of a layer gives is multiplied before it is added.
     pub parts_scaled: bool,
+    /// True if the embeddings are added after every layer, times a number.
+    pub skips: bool,
     pub storage: Storage,
 }
 
@@ -44,7 +50,7 @@ impl ModelCost {
             .layers
             .iter()
             .map(|layer| layer.mixer.cache(&format, workload.context.into()));
-        layers.fold(0, u64::saturating_add)
+        layers.fold(0, u64::saturating_add).saturating_mul(self.loops)
     }
 
     /// Bytes that reading the last chunk of the prompt takes at most.
@@ -87,11 +93,15 @@ impl ModelCost {
             // The normed stream, which the second part reads, and what the first one gave.
             pass.hold(2 * pass.rows * hidden * pass.element);
         }
+        if self.skips {
+            // The embeddings.
+            pass.hold(pass.rows * hidden * pass.element);
+        }
         if self.parts_scaled {
             pass.hold_ends_of_runs(hidden);
         }
-        let last = self.read_layers();
-        for (index, layer) in self.layers[..last].iter().enumerate() {
+        let last = (self.loops as usize - 1) * self.layers.len() + self.read_layers();
+        for (index, layer) in self.layers.iter().cycle().take(last).enumerate() {
             let ends = index + 1 == last;
             pass.norm(hidden, !self.norms_apart);
             layer.mixer.prefill(pass, ends);
@@ -105,6 +115,9 @@ impl ModelCost {
                 feed_forward.prefill(pass, layer.normed_after);
             }
             pass.add(layer.normed_after);
+            if self.skips {
+                pass.add(true);
+            }
             if let Some(inputs) = self.inputs {
                 pass.product(hidden, inputs.width);
                 pass.make(inputs.width);

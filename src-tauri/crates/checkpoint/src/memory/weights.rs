@@ -30,6 +30,7 @@ impl ModelCost {
         if !self.tied {
             parts.push(Part::matrix(self.vocabulary, self.hidden));
         }
+        parts.extend((self.positions > 0).then(|| Part::matrix(self.positions, self.hidden)));
         if let Some(inputs) = self.inputs {
             let all = inputs.width * self.layers.len() as u64;
             parts.extend([Part::matrix(inputs.tokens, all), Part::matrix(all, self.hidden)]);

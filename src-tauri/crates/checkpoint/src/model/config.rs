@@ -56,7 +56,14 @@ impl ModelConfig {
         // The original repositories of InternVL call it by another name.
         let text = top.object("text_config")?.or(top.object("llm_config")?).unwrap_or(top);
         let mut family = families::parse(&model_type, Source { top, text })?;
-        let context = text.number("max_position_embeddings")?.or(text.number("max_seq_len")?);
+        let context = text.first(&[
+            "max_position_embeddings",
+            "max_seq_len",
+            "n_positions",
+            "max_context_length",
+            "max_sequence_length",
+            "block_size",
+        ])?;
         let context = family.context(context.unwrap_or(131_072));
         family.drop_windows(context);
         let bidirectional = family.is_bidirectional();

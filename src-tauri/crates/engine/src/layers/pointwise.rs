@@ -6,8 +6,10 @@ use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
+use crate::error;
 use crate::kernels::kernels;
 use crate::layers::{fast, Gelu};
+use crate::weights::Weights;
 
 /// The slope of the quick approximation of GELU.
 const QUICK_SLOPE: f32 = 1.702;
@@ -43,6 +45,62 @@ pub enum Pointwise {
         /// Zero.
         zero: Tensor,
     },
+    /// Two branches with learned factors.
+    Xielu(Xielu),
+}
+
+/// xIELU (arXiv:2411.13010): `above · x²` for what is above 0, `below · (e^x - 1 - x)` for what is not, and a part of
+/// `x` in both.
+#[derive(Clone, Parameters)]
+pub struct Xielu {
+    above: Tensor,
+    below: Tensor,
+    part: Tensor,
+    /// The greatest exponent.
+    greatest: Tensor,
+    zero: Tensor,
+}
+
+impl Xielu {
+    /// The part of the input, unless the weights say otherwise.
+    const PART: f32 = 0.5;
+
+    /// The greatest exponent, unless the weights say otherwise.
+    const GREATEST: f32 = -1e-6;
+
+    /// Loads `path.alpha_p` and `path.alpha_n`, from which the factors come by the softplus function, and `path.beta` and
+    /// `path.eps`, if they are there; each is one number.
+    fn load(weights: &mut Weights<'_>, path: &str, dtype: Dtype) -> error::Result<Self> {
+        let mut number = |name: &str, default: Option<f32>| {
+            let name = format!("{path}.{name}");
+            match default {
+                Some(default) if !weights.has(&name) => Ok(default),
+                _ => {
+                    let numbers = weights.take_any(&name)?.astype(Dtype::Float32)?.to_f32()?;
+                    numbers.first().copied().ok_or(error::Error::MissingTensor(name))
+                }
+            }
+        };
+        let softplus = |x: f32| x.max(0.0) + (-x.abs()).exp().ln_1p();
+        let part = number("beta", Some(Self::PART))?;
+        let greatest = number("eps", Some(Self::GREATEST))?;
+        let (above, below) = (softplus(number("alpha_p", None)?), softplus(number("alpha_n", None)?));
+        let scalar = |value| Tensor::scalar(value, dtype);
+        Ok(Self {
+            above: scalar(above)?,
+            below: scalar(part + below)?,
+            part: scalar(part)?,
+            greatest: scalar(greatest)?,
+            zero: scalar(0.0)?,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let positive = x.maximum(&self.zero)?.square()?.mul(&self.above)?;
+        let negative = x.minimum(&self.zero)?;
+        let curved = negative.minimum(&self.greatest)?.expm1()?.sub(&negative)?;
+        positive.add(&curved.mul(&self.below)?)?.add(&x.mul(&self.part)?)
+    }
 }
 
 impl Pointwise {
@@ -62,7 +120,20 @@ impl Pointwise {
             EncoderActivation::Relu => Self::Relu { zero: scalar(0.0)? },
             EncoderActivation::Silu => Self::Silu,
             EncoderActivation::SquaredRelu => Self::SquaredRelu { zero: scalar(0.0)? },
+            EncoderActivation::Xielu => {
+                return Err(mlx::Error::Unsupported(
+                    "an activation whose factors no weights hold".into(),
+                ));
+            }
         })
+    }
+
+    /// The same with what it has learned, below `path`.
+    pub fn load(kind: EncoderActivation, weights: &mut Weights<'_>, path: &str, dtype: Dtype) -> error::Result<Self> {
+        match kind {
+            EncoderActivation::Xielu => Ok(Self::Xielu(Xielu::load(weights, path, dtype)?)),
+            _ => Ok(Self::new(kind, dtype)?),
+        }
     }
 
     /// Its name for operations that fuse it, if they know it.
@@ -73,7 +144,7 @@ impl Pointwise {
             Self::QuickGelu { .. } => PointwiseActivation::QuickGelu,
             Self::Relu { .. } => PointwiseActivation::Relu,
             Self::Silu => PointwiseActivation::Silu,
-            Self::SquaredRelu { .. } => return None,
+            Self::SquaredRelu { .. } | Self::Xielu(_) => return None,
         })
     }
 
@@ -91,6 +162,7 @@ impl Pointwise {
             Self::Relu { zero } => x.maximum(zero),
             Self::Silu => x.sigmoid()?.mul(x),
             Self::SquaredRelu { zero } => x.maximum(zero)?.square(),
+            Self::Xielu(xielu) => xielu.forward(x),
         }
     }
 
@@ -99,7 +171,11 @@ impl Pointwise {
         let gate = match self {
             Self::GeluTanh(_) => Some(GateActivation::Gelu),
             Self::Silu => Some(GateActivation::Silu),
-            Self::Gelu { .. } | Self::QuickGelu { .. } | Self::Relu { .. } | Self::SquaredRelu { .. } => None,
+            Self::Gelu { .. }
+            | Self::QuickGelu { .. }
+            | Self::Relu { .. }
+            | Self::SquaredRelu { .. }
+            | Self::Xielu(_) => None,
         };
         if let Some(gate) = gate {
             if let Some(gated) = fast::activation::times(gate, x, other)? {

@@ -46,6 +46,20 @@ impl RmsNorm {
         Ok(norm)
     }
 
+    /// Loads `path.weight` `[width]`, stored as its difference from `offset`.
+    pub fn load_offset(
+        weights: &mut Weights<'_>,
+        path: &str,
+        width: i32,
+        eps: f32,
+        offset: f32,
+    ) -> error::Result<Self> {
+        let factors = weights.take(&format!("{path}.weight"), &[width])?;
+        let norm = Self::new(factors.add(&Tensor::scalar(offset, factors.dtype())?)?, eps);
+        weights.materialize(norm.tensors())?;
+        Ok(norm)
+    }
+
     /// A norm with these factors, `[width]` or `[heads, width]`.
     pub fn new(factors: Tensor, eps: f32) -> Self {
         Self { factors, eps }

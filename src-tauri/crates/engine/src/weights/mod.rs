@@ -3,6 +3,7 @@
 mod adapters;
 mod experts;
 mod file_tensors;
+mod ternary;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -242,6 +243,19 @@ impl<'a> Weights<'a> {
             .collect();
     }
 
+    /// Turns the matrices whose names fit: rows become columns.
+    pub fn turn(&mut self, fits: impl Fn(&str) -> bool) -> Result<()> {
+        let turned = std::mem::take(&mut self.tensors).into_iter().map(|(name, stored)| {
+            let stored = match fits(&name) && stored.described().shape().len() == 2 {
+                true => StoredTensor::from(stored.read()?.swapaxes(0, 1)?.contiguous()?),
+                false => stored,
+            };
+            Ok((name, stored))
+        });
+        self.tensors = turned.collect::<Result<_>>()?;
+        Ok(())
+    }
+
     /// A tensor that is used as it is, in the device's working type.
     pub fn take(&mut self, name: &str, shape: &[i32]) -> Result<Tensor> {
         let tensor = self.take_raw(name)?;
@@ -267,6 +281,9 @@ impl<'a> Weights<'a> {
     /// A matrix `[rows, columns]` as it is stored, quantized or not.
     pub fn take_matrix(&mut self, path: &str, rows: i32, columns: i32) -> Result<Matrix> {
         let parts = self.take_parts(path)?;
+        if parts.scales.is_none() && self.has(&format!("{path}.weight_scale")) {
+            return self.ternary(path, &parts.weight, rows, columns);
+        }
         self.matrix(path, parts, &[rows, columns])
     }
 

@@ -8,7 +8,7 @@ use protocol::KvBits;
 
 /// Families, with the number of operations of a decode step of one sequence on a CPU, with its kernels, and on a GPU, as
 /// they were before sequences could decode together.
-const FAMILIES: [(&str, u64, u64); 16] = [
+const FAMILIES: [(&str, u64, u64); 25] = [
     ("gemma4-e2b", 214, 485),
     ("gemma4-26b", 251, 416),
     ("gemma3-text", 115, 239),
@@ -25,6 +25,15 @@ const FAMILIES: [(&str, u64, u64); 16] = [
     ("phi3", 48, 79),
     ("ministral3", 48, 79),
     ("olmo3", 115, 138),
+    ("gpt2", 68, 81),
+    ("minicpm3", 130, 147),
+    ("nanbeige", 64, 105),
+    ("nanochat", 61, 86),
+    ("nemotron_nas", 52, 85),
+    ("openelm", 62, 120),
+    ("bitnet", 72, 85),
+    ("plamo", 59, 85),
+    ("talkie", 62, 105),
 ];
 
 /// How far a logit may be off in 32 bit floats; logits spread over about ten.

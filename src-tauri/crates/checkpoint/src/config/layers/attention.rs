@@ -32,12 +32,18 @@ pub struct AttentionConfig {
     pub joined_by_key_head: bool,
     /// True if o must have a bias.
     pub o_bias: bool,
+    /// True if query head `i` reads key head `i` modulo their number (PLaMo 1); else neighbors share one.
+    pub tiled: bool,
     /// Norms of queries and keys.
     pub qk_norm: QkNorm,
+    /// True if the norms of queries have a factor for each head, `head_gain` (Talkie).
+    pub head_gain: bool,
     /// Queries grow with their position (Ministral 3).
     pub query_scaling: Option<QueryScaling>,
     /// True if `q_proj` also makes a gate for what each head found, after its query (Qwen 3.5).
     pub output_gate: bool,
+    /// Queries, keys and values are clipped to plus and minus this (OLMo 1).
+    pub clip: Option<f32>,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,
 }
@@ -57,9 +63,12 @@ impl AttentionConfig {
             qkv_bias: false,
             joined_by_key_head: false,
             o_bias: false,
+            tiled: false,
             qk_norm: QkNorm::None,
+            head_gain: false,
             query_scaling: None,
             output_gate: false,
+            clip: None,
             sinks: false,
         }
     }
@@ -118,6 +127,7 @@ impl AttentionConfig {
         if !self.scale.is_finite() || self.scale <= 0.0 {
             return unusable("head_dim", format!("it makes the attention's scale {}", self.scale));
         }
+        check_positive("clip_qkv", self.clip.unwrap_or(1.0))?;
         check_positive("attn_logit_softcapping", self.softcap.unwrap_or(1.0))?;
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
@@ -137,6 +147,8 @@ impl AttentionConfig {
             keys: Keys::Own,
             norms,
             one_kernel: one_kernel && self.rope.is_some(),
+            tiled: self.tiled,
+            turns: self.rope.is_some(),
             output_gate: self.output_gate,
             sinks: self.sinks,
             capped: self.softcap.is_some(),

@@ -176,7 +176,7 @@ mod tests {
     fn experts(config: &DecoderConfig) -> Vec<Option<MoeConfig>> {
         let feed_forwards = config.layers.iter().map(|layer| match layer.feed_forward {
             FeedForward::Moe(experts) => Some(experts),
-            FeedForward::Dense(_) | FeedForward::Plain(_) => None,
+            FeedForward::Dense(_) | FeedForward::Plain(_) | FeedForward::Linear(_) | FeedForward::Absent => None,
         });
         feed_forwards.collect()
     }

@@ -17,7 +17,7 @@ pub struct RopeConfig {
     pub dims: u32,
     /// True if neighbors turn against each other (`rope_traditional`, GLM 4); else the two halves of what turns.
     pub traditional: bool,
-    /// The period of each pair, `dims / 2`; infinite for pairs that keep still.
+    /// The period of each pair, `dims / 2`; infinite for pairs that keep still, below 0 for those that turn backwards.
     pub periods: Vec<f32>,
     /// Factor of the numbers that turn, of queries and of keys (yarn's `mscale`, longrope).
     pub amplitude: f32,
@@ -178,6 +178,17 @@ impl RopeConfig {
         rope.golden = true;
         rope.periods.resize(head_dim as usize / 2, f32::INFINITY);
         rope.check()
+    }
+
+    /// The same in the other direction; periods that grow with the sequence have no other.
+    pub(crate) fn backwards(mut self) -> Result<Self, Error> {
+        if self.dynamic.is_some() {
+            return Err(Error::Unsupported(
+                "dynamic rotary positions that turn backwards".into(),
+            ));
+        }
+        self.periods.iter_mut().for_each(|period| *period = -*period);
+        Ok(self)
     }
 
     fn plain(dims: u32, theta: f64, traditional: bool) -> Self {

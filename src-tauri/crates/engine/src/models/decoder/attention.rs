@@ -31,11 +31,17 @@ pub struct Attention {
     scale: f32,
     /// The way of scores that are squeezed.
     capped: Option<CappedAttention>,
+    /// The least and the greatest number of queries, keys and values, if they are clipped.
+    bounds: Option<[Tensor; 2]>,
     /// True if the output of each head goes through a gate.
     output_gate: bool,
     /// The gate's part of q_proj, the queries', k_proj and v_proj side by side.
     qkv_proj: Linear,
     norms: HeadNorms,
+    /// True if query head `i` reads key head `i` modulo their number.
+    tiled: bool,
+    /// The norm of what all heads found.
+    output_norm: Option<RmsNorm>,
     /// `[heads]`.
     sinks: Option<Tensor>,
     o_proj: Linear,
@@ -73,6 +79,16 @@ impl Attention {
         let capped = |cap| CappedAttention::new(cap, scale, loading.dtype);
         let capped = config.softcap.map(capped).transpose()?;
         loading.weights.materialize(capped.tensors())?;
+        let sub_norm = format!("{path}.attn_sub_norm");
+        let eps = loading.config.norm.eps;
+        let output_norm = || RmsNorm::load(loading.weights, &sub_norm, heads * width, eps);
+        let output_norm = loading.config.inner_norms.then(output_norm).transpose()?;
+        let bound = |clip: f32| {
+            let bound = |value| Tensor::scalar(value, loading.dtype);
+            Ok::<_, mlx::Error>([bound(-clip)?, bound(clip)?])
+        };
+        let bounds = config.clip.map(bound).transpose()?;
+        loading.weights.materialize(bounds.iter().flatten())?;
         Ok(Self {
             heads,
             key_heads,
@@ -82,9 +98,12 @@ impl Attention {
             rope: config.rope,
             scale,
             capped,
+            bounds,
             output_gate: config.output_gate,
             qkv_proj,
             norms,
+            tiled: config.tiled,
+            output_norm,
             sinks,
             o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * width, hidden)?,
         })
@@ -124,6 +143,10 @@ impl Attention {
             }
             false => (None, all),
         };
+        let all = match &self.bounds {
+            Some([least, greatest]) => all.clip(least, greatest)?,
+            None => all,
+        };
         let (queries, keys, values) = match self.split_heads(&all, step)? {
             Some((queries, keys, values)) => self.norms.turned(queries, keys, values)?,
             None => self.compose(&all, step)?,
@@ -143,10 +166,25 @@ impl Attention {
             Some(attended) => attended,
             None => self.attend(&queries, (&keys, &values), step, caches)?,
         };
+        let attended = match self.tiled {
+            true => self.untiled(&attended)?,
+            false => attended,
+        };
+        let attended = match &self.output_norm {
+            Some(norm) => norm.forward(&attended)?,
+            None => attended,
+        };
         match gate {
             Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
             None => self.o_proj.forward(&attended),
         }
+    }
+
+    /// What heads `[rows, heads · width]` found that lie by the keys they share, in the order of the checkpoint.
+    fn untiled(&self, attended: &Tensor) -> Result<Tensor> {
+        let (rows, sharing) = (attended.dim(0), self.heads / self.key_heads);
+        let by_key = attended.reshape(&[rows, self.key_heads, sharing, self.width])?;
+        by_key.swapaxes(1, 2)?.reshape(&[rows, self.heads * self.width])
     }
 
     /// Attention of each sequence by its own cache, `[rows, heads · width]`.
@@ -263,6 +301,11 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
         let q_proj = match config.output_gate {
             // The gate comes first, so that queries and keys stay neighbors.
             true => Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width]),
+            false if config.tiled => {
+                let of_key = |key: i32| key * width..(key + 1) * width;
+                let by_key: Vec<_> = (0..config.key_heads as i32).map(of_key).collect();
+                Projection::new(part("q_proj"), queries).deinterleaved(&by_key)
+            }
             false => Projection::new(part("q_proj"), queries),
         };
         let [k_proj, v_proj] = ["k_proj", "v_proj"].map(|name| Projection::new(part(name), keys));
@@ -284,7 +327,16 @@ fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_
             let queries = take("q_norm", width)?.reshape(&[1, width])?;
             let keys = take("k_norm", width)?.reshape(&[1, width])?;
             let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();
-            HeadNorms::PerHead(RmsNorm::new(concatenate(&rows, 0)?, norm.eps))
+            let factors = concatenate(&rows, 0)?;
+            let factors = match config.head_gain {
+                true => {
+                    let gains = loading.weights.take(&format!("{path}.head_gain.head_g"), &[heads])?;
+                    let ones = ones(key_heads, gains.dtype())?;
+                    factors.mul(&concatenate(&[&gains, &ones], 0)?.reshape(&[heads + key_heads, 1])?)?
+                }
+                false => factors,
+            };
+            HeadNorms::PerHead(RmsNorm::new(factors, norm.eps))
         }
         QkNorm::PerHeadTurned => HeadNorms::Turned([
             RmsNorm::new(take("q_norm", width)?, norm.eps),

@@ -1,12 +1,13 @@
 //! Reading complete texts with a decoder that makes embeddings: no caches stay, and several texts may share a pass.
 
 use checkpoint::config::decoder::{DecoderConfig, Mixer};
-use mlx::ops::ids_tensor;
+use mlx::ops::{ids_tensor, join};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::cache::Cache;
 use crate::layers::ResidualStream;
+use crate::models::decoder::positions::Positions;
 use crate::models::decoder::step::Step;
 use crate::models::decoder::Decoder;
 use crate::models::pass::{mask, Pass};
@@ -29,19 +30,33 @@ impl Decoder {
         self.bidirectional
     }
 
-    /// The number of its layers.
+    /// The number of its layers, each as often as the states go through it.
     pub fn layers(&self) -> usize {
-        self.layers.len()
+        self.order.steps()
     }
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
-        let window = |layer: &usize| self.layers[*layer].mixer.window();
+        if self.gains {
+            return Err(mlx::Error::Unsupported(
+                "embeddings of a model whose layers read them again".into(),
+            ));
+        }
+        let window = |layer: usize| self.layers[layer].mixer.window();
         let masks = self
             .windows
             .iter()
-            .map(|layer| mask(lengths, window(layer), self.bidirectional));
-        Ok(Pass::new(lengths, self.embed(&ids_tensor(ids))?, masks.collect()))
+            .map(|(layer, _)| mask(lengths, window(*layer), self.bidirectional));
+        let places = |learned: &Positions| {
+            let texts: Vec<Tensor> = lengths
+                .iter()
+                .map(|length| learned.places(*length, &[0]))
+                .collect::<Result<_>>()?;
+            join(&texts, 0)
+        };
+        let places = self.embed_positions.as_ref().map(places).transpose()?;
+        let states = self.embed(&ids_tensor(ids), places.as_ref())?;
+        Ok(Pass::new(lengths, states, masks.collect()))
     }
 
     /// Takes a pass through the next `count` layers; nothing is evaluated.
@@ -53,12 +68,18 @@ impl Decoder {
             rotations: self.ropes.iter().map(|rope| rope.at(0, rows)).collect(),
             masks: pass.masks.clone(),
             query_scaling: vec![None],
+            embedded: None,
             images: &[],
         };
         let mut stream = ResidualStream::new(pass.states.clone());
-        for layer in self.layers.iter().skip(pass.layer).take(count) {
-            let mut cache: Cache = layer.mixer.cache();
-            layer.forward(&mut stream, &step, &self.residual_add, &mut [&mut cache])?;
+        for (index, layer) in self.order.run().skip(pass.layer).take(count) {
+            if layer == 0 && index > 0 {
+                self.begin_again(&mut stream)?;
+            }
+            let layer = &self.layers[layer];
+            let mut cache: Option<Cache> = layer.mixer.cache();
+            let mut caches: Vec<&mut Cache> = cache.iter_mut().collect();
+            layer.forward(&mut stream, &step, &self.residual_add, &mut caches)?;
             pass.layer += 1;
         }
         pass.states = stream.sum()?.clone();

@@ -1,12 +1,12 @@
 //! The part of a layer that treats each position by itself.
 
-use checkpoint::config::decoder;
+use checkpoint::config::decoder::{self, LinearConfig};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::error;
-use crate::layers::{ResidualStream, RmsNorm};
+use crate::layers::{Linear, ResidualStream, RmsNorm};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mlp::Mlp;
 use crate::models::decoder::plain_mlp::PlainMlp;
@@ -18,6 +18,8 @@ pub(super) enum FeedForward {
     Dense(Box<Mlp>),
     Plain(Box<PlainMlp>),
     SparseMoe(Box<SparseMoe>),
+    Linear(Linear),
+    Absent,
 }
 
 impl FeedForward {
@@ -30,6 +32,8 @@ impl FeedForward {
         Ok(match config {
             decoder::FeedForward::Dense(config) => Self::Dense(Box::new(Mlp::load(config, &path, loading)?)),
             decoder::FeedForward::Plain(config) => Self::Plain(Box::new(PlainMlp::load(config, &path, loading)?)),
+            decoder::FeedForward::Linear(config) => Self::Linear(linear_part(*config, &path, loading)?),
+            decoder::FeedForward::Absent => Self::Absent,
             decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
         })
     }
@@ -39,6 +43,21 @@ impl FeedForward {
             Self::Dense(mlp) => mlp.forward_normed(stream, norm),
             Self::Plain(mlp) => mlp.forward_normed(stream, norm),
             Self::SparseMoe(moe) => moe.forward(stream, norm),
+            Self::Linear(linear) => linear.forward_normed(stream, norm),
+            Self::Absent => unreachable!("its layer does not ask it"),
         }
     }
+}
+
+/// Loads the projection `path.linear` that stands in place of a part of a layer.
+pub(super) fn linear_part(
+    config: LinearConfig,
+    path: &str,
+    loading: &mut LoadContext<'_, '_>,
+) -> error::Result<Linear> {
+    let (path, hidden) = (format!("{path}.linear"), loading.config.hidden_size as i32);
+    if config.bias {
+        loading.weights.require(&format!("{path}.bias"))?;
+    }
+    Linear::load(loading.weights, &path, hidden, hidden)
 }

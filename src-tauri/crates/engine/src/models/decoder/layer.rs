@@ -1,6 +1,6 @@
 //! One layer of the parametric decoder.
 
-use checkpoint::config::decoder::{LayerConfig, NormPlacement};
+use checkpoint::config::decoder::{self, LayerConfig, NormPlacement};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -25,6 +25,8 @@ pub(super) struct Layer {
     post_mixer_norm: Option<RmsNorm>,
     pre_feed_forward_norm: Option<Norm>,
     feed_forward: FeedForward,
+    /// Learned factors of the mixer's output, the network's, and the embeddings that are added after them.
+    gains: Option<[Tensor; 3]>,
     post_feed_forward_norm: Option<RmsNorm>,
     /// True if the network reads the stream as it was before the mixer, normed as for the mixer if it has no norm.
     parallel: bool,
@@ -55,17 +57,28 @@ impl Layer {
             name.map(|name| Norm::load(weights, &path(name), width, kind, dtype))
                 .transpose()
         };
-        let after = |name: Option<&str>, weights: &mut Weights<'_>| {
-            name.map(|name| RmsNorm::load_from(weights, &path(name), width, kind, dtype))
-                .transpose()
+        let [after_mixer, after_network] = match kind.after_offsets {
+            Some(offsets) => offsets.map(Some),
+            None => [None, None],
+        };
+        let after = |name: Option<&str>, offset: Option<f32>, weights: &mut Weights<'_>| {
+            let load = |name| match offset {
+                Some(offset) => RmsNorm::load_offset(weights, &path(name), width, kind.eps, offset),
+                None => RmsNorm::load_from(weights, &path(name), width, kind, dtype),
+            };
+            name.map(load).transpose()
         };
         let [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] = names;
+        let pre_mixer_norm = pre_mixer_norm.filter(|_| config.mixer != decoder::Mixer::Absent);
+        let pre_feed_forward_norm =
+            pre_feed_forward_norm.filter(|_| config.feed_forward != decoder::FeedForward::Absent);
         Ok(Self {
             pre_mixer_norm: before(pre_mixer_norm, loading.weights)?,
-            post_mixer_norm: after(post_mixer_norm, loading.weights)?,
+            post_mixer_norm: after(post_mixer_norm, after_mixer, loading.weights)?,
             pre_feed_forward_norm: before(pre_feed_forward_norm, loading.weights)?,
-            post_feed_forward_norm: after(post_feed_forward_norm, loading.weights)?,
+            post_feed_forward_norm: after(post_feed_forward_norm, after_network, loading.weights)?,
             parallel: matches!(config.norms, NormPlacement::Parallel | NormPlacement::ParallelPair),
+            gains: gains(layer, loading)?,
             mixer: Mixer::load(&config.mixer, layer, loading)?,
             feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
@@ -85,12 +98,30 @@ impl Layer {
         if self.parallel {
             return self.beside(stream, step, residual_add, caches);
         }
-        let mixed = norm::read(self.pre_mixer_norm.as_ref(), stream, |stream, norm| {
-            self.mixer.forward(stream, norm, step, caches)
-        })?;
-        residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
-        let fed = self.feed(stream)?;
-        residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
+        if !matches!(self.mixer, Mixer::Absent) {
+            let mixed = norm::read(self.pre_mixer_norm.as_ref(), stream, |stream, norm| {
+                self.mixer.forward(stream, norm, step, caches)
+            })?;
+            let mixed = self.gained(mixed, 0)?;
+            residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
+        }
+        if matches!(self.feed_forward, FeedForward::Absent) {
+            return Ok(());
+        }
+        let fed = self.gained(self.feed(stream)?, 1)?;
+        residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())?;
+        match &step.embedded {
+            Some(embedded) => residual_add.add(stream, self.gained(embedded.clone(), 2)?, None),
+            None => Ok(()),
+        }
+    }
+
+    /// A summand of the stream times its learned factor.
+    fn gained(&self, part: Tensor, index: usize) -> Result<Tensor> {
+        match &self.gains {
+            Some(gains) => part.mul(&gains[index]),
+            None => Ok(part),
+        }
     }
 
     /// The network's output for the normed stream.
@@ -146,4 +177,15 @@ impl Layer {
         let fed = cross.gate_feed_forward(&fed, &states)?;
         residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
     }
+}
+
+/// The learned factors of a layer, one number each.
+fn gains(layer: usize, loading: &mut LoadContext<'_, '_>) -> error::Result<Option<[Tensor; 3]>> {
+    if !loading.config.gains {
+        return Ok(None);
+    }
+    let mut take = |name: &str| loading.weights.take(&format!("layers.{layer}.{name}.a_g"), &[1]);
+    let gains = [take("attn_gain")?, take("mlp_gain")?, take("embed_skip")?];
+    loading.weights.materialize(&gains)?;
+    Ok(Some(gains))
 }

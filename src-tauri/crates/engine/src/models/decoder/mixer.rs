@@ -7,10 +7,11 @@ use mlx::Result;
 
 use crate::cache::{Cache, CrossCache, RecurrentCache};
 use crate::error;
-use crate::layers::{ResidualStream, RmsNorm};
+use crate::layers::{Linear, ResidualStream, RmsNorm};
 use crate::models::decoder::attention::Attention;
 use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::delta_net::DeltaNet;
+use crate::models::decoder::feed_forward::linear_part;
 use crate::models::decoder::gated_conv::GatedConv;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mla::Mla;
@@ -24,6 +25,8 @@ pub(super) enum Mixer {
     GatedConv(GatedConv),
     Mla(Box<Mla>),
     CrossAttention(Box<CrossAttention>),
+    Linear(Linear),
+    Absent,
 }
 
 impl Mixer {
@@ -42,16 +45,20 @@ impl Mixer {
             decoder::Mixer::CrossAttention(config) => {
                 Self::CrossAttention(Box::new(CrossAttention::load(config, &path, loading)?))
             }
+            decoder::Mixer::Linear(config) => Self::Linear(linear_part(*config, &at("self_attn"), loading)?),
+            decoder::Mixer::Absent => Self::Absent,
         })
     }
 
-    pub(super) fn cache(&self) -> Cache {
-        match self {
+    /// An empty cache, if it keeps anything.
+    pub(super) fn cache(&self) -> Option<Cache> {
+        Some(match self {
             Self::Attention(attention) => attention.cache(),
             Self::Mla(mla) => mla.cache(),
             Self::DeltaNet(_) | Self::GatedConv(_) => Cache::Recurrent(RecurrentCache::default()),
             Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
-        }
+            Self::Linear(_) | Self::Absent => return None,
+        })
     }
 
     /// The index of its mask, for mixers with a cache of keys.
@@ -59,7 +66,7 @@ impl Mixer {
         match self {
             Self::Attention(attention) => Some(attention.mask()),
             Self::Mla(mla) => Some(mla.mask()),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) => None,
+            Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) | Self::Linear(_) | Self::Absent => None,
         }
     }
 
@@ -67,7 +74,12 @@ impl Mixer {
     pub(super) fn window(&self) -> Option<u32> {
         match self {
             Self::Attention(attention) => attention.window(),
-            Self::Mla(_) | Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) => None,
+            Self::Mla(_)
+            | Self::DeltaNet(_)
+            | Self::GatedConv(_)
+            | Self::CrossAttention(_)
+            | Self::Linear(_)
+            | Self::Absent => None,
         }
     }
 
@@ -83,7 +95,9 @@ impl Mixer {
             Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, caches),
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
+            Self::Linear(linear) => linear.forward_normed(stream, norm),
             Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
+            Self::Absent => unreachable!("its layer does not ask it"),
         }
     }
 }

@@ -15,12 +15,14 @@ pub struct Mlp {
     activation: Activation,
     /// gate_proj and up_proj side by side.
     gate_up_proj: Linear,
+    /// The norm of what comes before the last projection.
+    inner_norm: Option<RmsNorm>,
     down_proj: Linear,
 }
 
 impl Mlp {
     /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), or row
-    /// by row in turn in `gate_up_pairs` (Falcon-OCR), and `down_proj`.
+    /// by row in turn in `gate_up_pairs` (Falcon-OCR), or in the other order in `up_gate_proj` (OLMo 1), and `down_proj`.
     pub fn load(config: &DenseConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
         let at = |name: &str| format!("{path}.{name}");
@@ -30,6 +32,12 @@ impl Mlp {
         } else if has("gate_up_pairs") {
             let pairs = Projection::new(at("gate_up_pairs"), 2 * width);
             (&["gate_up_pairs"], vec![pairs.deinterleaved(&[0..1, 1..2])])
+        } else if has("up_gate_proj") {
+            let turned = Projection::new(at("up_gate_proj"), 2 * width);
+            (
+                &["up_gate_proj"],
+                vec![turned.deinterleaved(&[width..2 * width, 0..width])],
+            )
         } else {
             let names: &[&str] = &["gate_proj", "up_proj"];
             (
@@ -43,7 +51,10 @@ impl Mlp {
                 loading.weights.require(&format!("{path}.{name}.bias"))?;
             }
         }
+        let (sub_norm, eps) = (at("ffn_sub_norm"), loading.config.norm.eps);
+        let inner_norm = || RmsNorm::load(loading.weights, &sub_norm, width, eps);
         Ok(Self {
+            inner_norm: loading.config.inner_norms.then(inner_norm).transpose()?,
             activation: Activation::new(config.activation, loading.dtype)?,
             gate_up_proj: Linear::load_rows(loading.weights, &parts, hidden)?,
             down_proj: Linear::load(loading.weights, &down, width, hidden)?,
@@ -52,12 +63,18 @@ impl Mlp {
 
     /// The same of the normed stream.
     pub fn forward_normed(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
-        self.down_proj
-            .forward(&self.gate_up_proj.gated_normed(stream, norm, &self.activation)?)
+        self.down(self.gate_up_proj.gated_normed(stream, norm, &self.activation)?)
     }
 
     /// `[length, hidden]` to the same.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.down_proj.forward(&self.gate_up_proj.gated(x, &self.activation)?)
+        self.down(self.gate_up_proj.gated(x, &self.activation)?)
+    }
+
+    fn down(&self, gated: Tensor) -> Result<Tensor> {
+        match &self.inner_norm {
+            Some(norm) => self.down_proj.forward(&norm.forward(&gated)?),
+            None => self.down_proj.forward(&gated),
+        }
     }
 }

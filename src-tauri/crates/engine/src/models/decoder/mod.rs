@@ -11,12 +11,14 @@ mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
 mod layer;
+mod layer_order;
 mod load_context;
 mod mixer;
 mod mla;
 mod mlp;
 mod norm;
 mod plain_mlp;
+mod positions;
 mod residual_add;
 mod sparse_moe;
 mod step;
@@ -29,12 +31,14 @@ use mlx::{Dtype, Result};
 
 use crate::cache::{of_layer, Cache};
 use crate::error::{self, Error};
-use crate::layers::{Embedding, Linear, MultimodalRope, ResidualStream, Rope};
+use crate::layers::{ones, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
 use layer::Layer;
+use layer_order::LayerOrder;
 use load_context::LoadContext;
 use norm::Norm;
+use positions::Positions;
 use residual_add::ResidualAdd;
 use step::{query_scale, Step};
 
@@ -46,12 +50,21 @@ pub struct Decoder {
     /// Tokens that have an embedding, some of which are never written.
     readable: u32,
     embed_tokens: Embedding,
+    /// The norm of embeddings.
+    embedding_norm: Option<RmsNorm>,
+    /// A vector for each position, added to embeddings.
+    embed_positions: Option<Positions>,
     embedding_multiplier: Option<Tensor>,
     residual_add: ResidualAdd,
     layers: Vec<Layer>,
+    #[parameters(skip)]
+    order: LayerOrder,
+    /// True if the last norm ends each of several loops.
+    loops_normed: bool,
     ropes: Vec<Rope>,
-    /// For each window a layer that has it, whose cache then tells its mask.
-    windows: Vec<usize>,
+    /// For each window a layer that has it, and the place of its cache, which then tells its mask.
+    #[parameters(skip)]
+    windows: Vec<(usize, usize)>,
     #[parameters(skip)]
     query_scaling: Option<QueryScaling>,
     norm: Norm,
@@ -60,6 +73,8 @@ pub struct Decoder {
     /// True if several texts may be read one after another in one pass.
     packs: bool,
     bidirectional: bool,
+    /// True if every layer adds the embeddings.
+    gains: bool,
     logits_factor: Option<Tensor>,
     softcap: Option<Tensor>,
 }
@@ -69,18 +84,21 @@ impl Decoder {
     pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
         config.renames.iter().for_each(|table| weights.rename(table));
         let config = &as_stored(config, weights);
+        turn_projections(config, weights)?;
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let dtype = weights
             .dtype_of_matrix("embed_tokens")
             .unwrap_or_else(|| weights.dtype("norm.weight"));
         let last = NormConfig {
-            bare: false,
+            bare: config.norm.bare_end,
             ..config.norm
         };
         let norm = Norm::load(weights, "norm", hidden, last, dtype)?;
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
         let embeddings = vocabulary + config.read_only_tokens as i32;
         let embed_tokens = Embedding::load(weights, "embed_tokens", embeddings, hidden)?;
+        let embed_positions = Positions::load(config, weights)?;
+        let embedding_norm = || Ok::<_, mlx::Error>(RmsNorm::new(ones(hidden, dtype)?, config.norm.eps));
         // Before the layers, because dequantizing and transposing it takes the most memory of all, which is free while
         // little else is loaded.
         let lm_head = match config.lm_head {
@@ -106,6 +124,7 @@ impl Decoder {
             .zip(&config.layers)
             .map(|(number, layer)| Layer::load(layer, number as usize, &mut loading))
             .collect::<error::Result<_>>()?;
+        let order = LayerOrder::new(layers.iter().map(|layer| layer.mixer.cache().is_some()), config.loops);
         let model = Self {
             hidden_size: config.hidden_size,
             vocabulary: config.vocab_size,
@@ -114,22 +133,33 @@ impl Decoder {
             bidirectional: config.bidirectional,
             lm_head,
             embed_tokens,
+            embedding_norm: config.embedding_norm.then(embedding_norm).transpose()?,
+            embed_positions,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
             residual_add: ResidualAdd::new(config, dtype)?,
             windows: (0..windows.len())
                 .filter_map(|window| layers.iter().position(|layer| layer.mixer.mask() == Some(window)))
+                .filter_map(|layer| Some((layer, order.cache(layer)?)))
                 .collect(),
             layers,
+            order,
+            loops_normed: config.loops_normed,
             ropes,
             query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
                 decoder::Mixer::Attention(attention) => attention.query_scaling,
                 decoder::Mixer::DeltaNet(_)
                 | decoder::Mixer::GatedConv(_)
                 | decoder::Mixer::Mla(_)
-                | decoder::Mixer::CrossAttention(_) => None,
+                | decoder::Mixer::CrossAttention(_)
+                | decoder::Mixer::Linear(_)
+                | decoder::Mixer::Absent => None,
             }),
             norm,
-            logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
+            gains: config.gains,
+            logits_factor: match config.gains {
+                true => Some(weights.take("lm_head_gain.w_g", &[1])?),
+                false => scalar(config.logits_divisor.map(f32::recip))?,
+            },
             softcap: scalar(config.logits_softcap)?,
         };
         weights.materialize(model.tensors())?;
@@ -161,18 +191,30 @@ impl Decoder {
         self.vocabulary
     }
 
-    /// One empty cache per layer.
+    /// One empty cache for each layer that keeps anything, as often as the stream goes through it.
     pub fn caches(&self) -> Vec<Cache> {
-        self.layers.iter().map(|layer| layer.mixer.cache()).collect()
+        let layers = self.order.run().map(|(_, layer)| &self.layers[layer]);
+        layers.filter_map(|layer| layer.mixer.cache()).collect()
     }
 
     /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or
     /// one of them in each sequence.
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
-        let step = self.step(input, input.ids.size() / sequences.len(), sequences)?;
-        let mut stream = ResidualStream::new(input.place(self.embed(input.ids)?)?);
-        for (index, layer) in self.layers.iter().enumerate() {
-            layer.forward(&mut stream, &step, &self.residual_add, &mut of_layer(sequences, index))?;
+        let length = input.ids.size() / sequences.len();
+        let mut step = self.step(input, length, sequences)?;
+        let places = self.places(length, sequences)?;
+        let embedded = input.place(self.embed(input.ids, places.as_ref())?)?;
+        step.embedded = self.gains.then(|| embedded.clone());
+        let mut stream = ResidualStream::new(embedded);
+        for (index, layer) in self.order.run() {
+            if layer == 0 && index > 0 {
+                self.begin_again(&mut stream)?;
+            }
+            let mut caches = match self.order.cache(index) {
+                Some(cache) => of_layer(sequences, cache),
+                None => Vec::new(),
+            };
+            self.layers[layer].forward(&mut stream, &step, &self.residual_add, &mut caches)?;
             if let Some(deep) = input.deep(index)? {
                 stream.add(deep, None, None)?;
             }
@@ -180,19 +222,48 @@ impl Decoder {
         Ok(stream.sum()?.clone())
     }
 
-    /// The stream `[rows, hidden]` before the first layer.
-    fn embed(&self, ids: &Tensor) -> Result<Tensor> {
+    /// Ends a loop before another one.
+    fn begin_again(&self, stream: &mut ResidualStream<'_>) -> Result<()> {
+        if self.loops_normed {
+            *stream = ResidualStream::new(self.norm.of(stream)?);
+        }
+        Ok(())
+    }
+
+    /// The stream `[rows, hidden]` before the first layer, at these places `[rows]` if positions are learned.
+    fn embed(&self, ids: &Tensor, places: Option<&Tensor>) -> Result<Tensor> {
         let h = self.embed_tokens.forward(ids)?;
+        let h = match (&self.embed_positions, places) {
+            (Some(positions), Some(places)) => h.add(&positions.at(places)?)?,
+            _ => h,
+        };
+        let h = match &self.embedding_norm {
+            Some(norm) => norm.forward(&h)?,
+            None => h,
+        };
         match &self.embedding_multiplier {
             Some(factor) => h.mul(factor),
             None => Ok(h),
         }
     }
 
+    /// The positions that each sequence has read.
+    fn offsets(&self, sequences: &[&mut [Cache]]) -> Vec<usize> {
+        let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |(_, cache)| caches[*cache].offset());
+        sequences.iter().map(offset).collect()
+    }
+
+    /// The places `[rows]` of the next `length` positions of each sequence, if they are learned.
+    fn places(&self, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Tensor>> {
+        let learned = self.embed_positions.as_ref();
+        learned
+            .map(|learned| learned.places(length, &self.offsets(sequences)))
+            .transpose()
+    }
+
     /// For sequences whose next `length` positions come.
     fn step<'a>(&'a self, input: &Input<'a>, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'a>> {
-        let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |layer| caches[*layer].offset());
-        let offsets: Vec<usize> = sequences.iter().map(offset).collect();
+        let offsets = self.offsets(sequences);
         let next: Vec<usize> = (0..)
             .zip(&offsets)
             .map(|(index, offset)| input.position(index, *offset))
@@ -219,9 +290,10 @@ impl Decoder {
             masks: self
                 .windows
                 .iter()
-                .map(|layer| sequences[0][*layer].mask(length, last_seen.as_deref()))
+                .map(|(_, cache)| sequences[0][*cache].mask(length, last_seen.as_deref()))
                 .collect::<Result<_>>()?,
             query_scaling: offsets.iter().map(scale).collect(),
+            embedded: None,
             images: input.images,
         })
     }
@@ -253,6 +325,23 @@ fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
     config
 }
 
+/// Gives projections of original files, whose inputs come first, the rows that others have.
+fn turn_projections(config: &DecoderConfig, weights: &mut Weights<'_>) -> error::Result<()> {
+    const JOINED: &str = "self_attn.qkv_proj.weight";
+    let stored = weights.shape(&format!("layers.0.{JOINED}"));
+    let rows = stored.and_then(|shape| shape.first());
+    if !config.inputs_first_unless_sanitized || rows != Some(&(config.hidden_size as i32)) {
+        return Ok(());
+    }
+    let projections = [
+        JOINED,
+        "self_attn.o_proj.weight",
+        "mlp.up_proj.weight",
+        "mlp.down_proj.weight",
+    ];
+    weights.turn(|name| name.starts_with("layers.") && projections.iter().any(|projection| name.ends_with(projection)))
+}
+
 /// The ropes for the heads of the layers that use them.
 fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Vec<Rope>> {
     let heads = config.layers.iter().find_map(|layer| match &layer.mixer {
@@ -260,13 +349,19 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
         decoder::Mixer::Mla(_)
         | decoder::Mixer::DeltaNet(_)
         | decoder::Mixer::GatedConv(_)
-        | decoder::Mixer::CrossAttention(_) => None,
+        | decoder::Mixer::CrossAttention(_)
+        | decoder::Mixer::Linear(_)
+        | decoder::Mixer::Absent => None,
     });
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
             decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
             decoder::Mixer::Mla(latent) => (latent.rope == index).then_some(latent.qk_rope_head_dim),
-            decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::CrossAttention(_) => None,
+            decoder::Mixer::DeltaNet(_)
+            | decoder::Mixer::GatedConv(_)
+            | decoder::Mixer::CrossAttention(_)
+            | decoder::Mixer::Linear(_)
+            | decoder::Mixer::Absent => None,
         })
     };
     config

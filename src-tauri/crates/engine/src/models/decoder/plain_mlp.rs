@@ -18,7 +18,7 @@ pub struct PlainMlp {
 }
 
 impl PlainMlp {
-    /// Loads what stands below `path`: `up_proj` and `down_proj`.
+    /// Loads what stands below `path`: `up_proj`, `down_proj`, and what the activation `act_fn` has learned.
     pub fn load(config: &PlainConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
         let (up, down) = (format!("{path}.up_proj"), format!("{path}.down_proj"));
@@ -28,7 +28,12 @@ impl PlainMlp {
             }
         }
         Ok(Self {
-            activation: Pointwise::new(config.activation, loading.dtype)?,
+            activation: Pointwise::load(
+                config.activation,
+                loading.weights,
+                &format!("{path}.act_fn"),
+                loading.dtype,
+            )?,
             up_proj: Linear::load(loading.weights, &up, hidden, width)?,
             down_proj: Linear::load(loading.weights, &down, width, hidden)?,
         })

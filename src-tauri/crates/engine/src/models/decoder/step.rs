@@ -17,6 +17,8 @@ pub(super) struct Step<'a> {
     pub(super) masks: Vec<Mask>,
     /// One per sequence.
     pub(super) query_scaling: Vec<Option<QueryScale>>,
+    /// The stream before the first layer, if layers add it.
+    pub(super) embedded: Option<Tensor>,
     /// Images of the chunk.
     pub(super) images: &'a [ChunkImage],
 }
