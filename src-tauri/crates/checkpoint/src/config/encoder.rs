@@ -128,7 +128,7 @@ impl EncoderConfig {
                 keys: Keys::Own,
                 norms: HeadNorms::None,
                 one_kernel: true,
-                output_gate: false,
+                gate: 0,
                 sinks: false,
                 capped: false,
                 bias: true,

@@ -21,7 +21,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
 ];
 
 /// The epsilon of the norms of the latents, whatever the config says about the others.
-const LATENT_EPS: f32 = 1e-6;
+pub(super) const LATENT_EPS: f32 = 1e-6;
 
 /// DeepSeek V2, V2 Lite, V3, R1 and Kimi K2.
 pub(super) fn deepseek(source: Source<'_>) -> Result<Family, Error> {
@@ -33,7 +33,7 @@ pub(super) fn glm4_moe_lite(source: Source<'_>) -> Result<Family, Error> {
     decoder(source.text, None)?.family()
 }
 
-fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
+pub(super) fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
     let shapes = Shapes::parse(text)?;
     let (qk_nope_head_dim, qk_rope_head_dim) = (text.required("qk_nope_head_dim")?, text.required("qk_rope_head_dim")?);
     // The rope would call it a head's width.
@@ -51,6 +51,7 @@ fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
         rope: 0,
         scale: (qk_nope_head_dim as f32 + qk_rope_head_dim as f32).powf(-0.5) * loudness(text)?,
         bias: text.flag("attention_bias")?.unwrap_or(false),
+        query_scaling: None,
         eps: eps.unwrap_or(shapes.eps),
     };
     let layer = LayerConfig {
@@ -60,6 +61,7 @@ fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfig, Error> {
     };
     let defaults = Defaults {
         traditional: true,
+        whole: true,
         ..Defaults::default()
     };
     let rope = RopeConfig::parse(text, qk_rope_head_dim, For::All, defaults)?;
@@ -90,7 +92,7 @@ mod tests {
     use serde_json::{json, Value};
 
     use super::*;
-    use crate::config::moe::{GroupScore, Scoring};
+    use crate::config::moe::{Correction, GroupScore, Scoring};
     use crate::ModelConfig;
 
     /// DeepSeek V2 Lite.
@@ -146,13 +148,13 @@ mod tests {
         let v2 = router(json!({"topk_method": "group_limited_greedy", "n_group": 8, "topk_group": 3}));
         assert_eq!(
             (v2.scoring, v2.correction, v2.groups.unwrap().score),
-            (Scoring::Softmax, false, GroupScore::Best)
+            (Scoring::Softmax, Correction::None, GroupScore::Best)
         );
         let v3 = json!({"model_type": "deepseek_v3", "topk_method": "noaux_tc", "scoring_func": "sigmoid", "n_group": 8, "topk_group": 4});
         let v3 = router(v3);
         assert_eq!(
             (v3.scoring, v3.correction, v3.groups.unwrap().score),
-            (Scoring::Sigmoid, true, GroupScore::TwoBest)
+            (Scoring::Sigmoid, Correction::Always, GroupScore::TwoBest)
         );
     }
 

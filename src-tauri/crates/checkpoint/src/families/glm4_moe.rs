@@ -6,7 +6,7 @@ use super::llama;
 use super::row::FamilyRow;
 use super::source::Source;
 use crate::config::decoder::{Activation, DecoderConfig, FeedForward, QkNorm};
-use crate::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
+use crate::config::moe::{Correction, ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
 use crate::config::{Family, Fields};
 use crate::error::Error;
 
@@ -86,19 +86,16 @@ fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
         activation: Activation::Silu,
         bias: false,
         router: RouterConfig {
-            scoring,
             normalised: top_k > 1 && text.flag("norm_topk_prob")?.unwrap_or(sigmoid),
             factor: text.number("routed_scaling_factor")?.unwrap_or(1.0),
-            correction: sigmoid,
+            correction: Correction::when(sigmoid),
             groups: count.map(|count| ExpertGroups {
                 count,
                 top_k: top_groups.unwrap_or(count),
                 score: if sigmoid { GroupScore::TwoBest } else { GroupScore::Best },
             }),
+            ..RouterConfig::new(scoring, false)
         },
-        shared: shared.map(|count| SharedExpertConfig {
-            width: count.saturating_mul(width),
-            gated: false,
-        }),
+        shared: shared.map(|count| SharedExpertConfig::beside(count.saturating_mul(width))),
     })
 }

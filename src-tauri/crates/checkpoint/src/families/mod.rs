@@ -6,6 +6,7 @@ mod deepseek;
 mod ernie4_5;
 mod exaone;
 mod exaone4;
+mod experts;
 mod falcon_ocr;
 mod gemma;
 mod gemma3;

@@ -24,7 +24,8 @@ pub(crate) struct AttentionCost {
     pub norms: HeadNorms,
     /// True if the kernel of our own that splits, norms and rotates the projections has norms of this kind.
     pub one_kernel: bool,
-    pub output_gate: bool,
+    /// Numbers of a gate for what the heads found.
+    pub gate: u64,
     pub sinks: bool,
     /// True if scores are squeezed, which no kernel does.
     pub capped: bool,
@@ -58,10 +59,9 @@ pub(crate) struct ScoreShape {
 }
 
 impl AttentionCost {
-    /// Heads that the projection produces, those of the gate included.
+    /// Numbers that the projection produces, those of the gate included.
     fn projected(&self) -> u64 {
-        let queries = self.heads * if self.output_gate { 2 } else { 1 };
-        queries + self.projected_keys()
+        (self.heads + self.projected_keys()) * self.width + self.gate
     }
 
     fn projected_keys(&self) -> u64 {
@@ -84,15 +84,15 @@ impl AttentionCost {
             pass.make_by_kernel(pass.hidden);
             pass.in_place(1);
         }
-        pass.product(pass.hidden, self.projected() * self.width);
+        pass.product(pass.hidden, self.projected());
         let kernel = match pass.workload.backend {
             Backend::Cpu => self.one_kernel,
             Backend::Metal => false,
-            Backend::Cuda => self.one_kernel && !self.output_gate,
+            Backend::Cuda => self.one_kernel && self.gate == 0,
         };
         if kernel && self.keys != Keys::AreValues {
             // One kernel writes queries, keys and values.
-            return pass.make_by_kernel(self.projected() * self.width);
+            return pass.make_by_kernel(self.projected());
         }
         pass.head_norms(self.norms, queries, turning - queries);
         if self.keys == Keys::AreValues {
@@ -113,8 +113,8 @@ impl AttentionCost {
             capped: self.capped,
             masked: self.window.is_some_and(|window| seen > window),
         });
-        if self.output_gate {
-            pass.make(outputs);
+        if self.gate > 0 {
+            pass.make(self.gate);
             pass.in_place(1);
         }
         pass.product(outputs, pass.hidden);
@@ -127,7 +127,7 @@ impl AttentionCost {
 impl MixerCost for AttentionCost {
     fn weights(&self, hidden: u64) -> Vec<Part> {
         vec![
-            Part::matrix(self.projected() * self.width, hidden),
+            Part::matrix(self.projected(), hidden),
             Part::matrix(hidden, self.heads * self.width),
         ]
     }

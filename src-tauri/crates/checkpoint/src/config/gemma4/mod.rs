@@ -334,7 +334,7 @@ impl Gemma4Config {
                 keys,
                 norms,
                 one_kernel,
-                output_gate: false,
+                gate: 0,
                 sinks: false,
                 capped: false,
                 bias: false,

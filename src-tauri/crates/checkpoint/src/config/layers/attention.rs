@@ -25,6 +25,8 @@ pub struct AttentionConfig {
     pub scale: f32,
     /// Scores are squeezed into plus and minus this by a hyperbolic tangent (Gemma 2).
     pub softcap: Option<f32>,
+    /// Queries, keys and values are clipped to plus and minus this as they are projected (DBRX).
+    pub clip: Option<f32>,
     /// True if q, k and v must have a bias.
     pub qkv_bias: bool,
     /// True if a joined `qkv_proj` has the queries, the key and the value of one key head after those of another
@@ -36,8 +38,8 @@ pub struct AttentionConfig {
     pub qk_norm: QkNorm,
     /// Queries grow with their position (Ministral 3).
     pub query_scaling: Option<QueryScaling>,
-    /// True if `q_proj` also makes a gate for what each head found, after its query (Qwen 3.5).
-    pub output_gate: bool,
+    /// A gate for what each head found.
+    pub output_gate: Option<OutputGate>,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,
 }
@@ -54,15 +56,45 @@ impl AttentionConfig {
             rope,
             scale: (head_dim as f32).powf(-0.5),
             softcap: None,
+            clip: None,
             qkv_bias: false,
             joined_by_key_head: false,
             o_bias: false,
             qk_norm: QkNorm::None,
             query_scaling: None,
-            output_gate: false,
+            output_gate: None,
             sinks: false,
         }
     }
+}
+
+/// A gate that what the heads found is multiplied by, made of the attention's input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputGate {
+    /// The projection that makes it.
+    pub source: GateSource,
+    /// The function of its numbers.
+    pub function: GateFunction,
+}
+
+/// The projection that makes an output gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateSource {
+    /// `q_proj`, which makes a number for each of a head's after its query (Qwen 3.5).
+    Queries,
+    /// `g_proj`, which makes a number for each of a head's (AFMoE).
+    Numbers,
+    /// `g_proj`, which makes one number for each head (Laguna).
+    Heads,
+}
+
+/// The function of an output gate's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateFunction {
+    /// The logistic function.
+    Sigmoid,
+    /// `ln(1 + e^x)`, in 32 bits (Laguna).
+    Softplus,
 }
 
 /// Norms of queries and keys.
@@ -72,7 +104,9 @@ pub enum QkNorm {
     None,
     /// `q_norm`, `k_norm` over the width of one head (Qwen 3).
     PerHead,
-    /// The same after they have turned (HunYuan).
+    /// The same without factors (Muse Glimmer).
+    PerHeadBare,
+    /// `q_norm`, `k_norm` over the width of one head after they have turned (HunYuan).
     PerHeadTurned,
     /// `q_norm`, `k_norm` over all heads together (OLMo 2).
     Whole,
@@ -92,7 +126,7 @@ impl QkNorm {
     pub(crate) fn cost(self) -> (HeadNorms, bool) {
         match self {
             Self::None => (HeadNorms::None, true),
-            Self::PerHead => (HeadNorms::Together, true),
+            Self::PerHead | Self::PerHeadBare => (HeadNorms::Together, true),
             Self::PerHeadTurned => (HeadNorms::Together, false),
             Self::Whole => (HeadNorms::Separate, false),
         }
@@ -109,8 +143,9 @@ impl AttentionConfig {
         check_head("head_dim", self.head_dim)?;
         check_width(
             "head_dim",
-            (u64::from(self.heads) * if self.output_gate { 2 } else { 1 } + 2 * u64::from(self.key_heads))
-                .saturating_mul(self.head_dim.into()),
+            (u64::from(self.heads) + 2 * u64::from(self.key_heads))
+                .saturating_mul(self.head_dim.into())
+                .saturating_add(self.gate_width()),
         )?;
         let window = self.window.unwrap_or(1);
         check_nonzero("sliding_window", window)?;
@@ -119,6 +154,7 @@ impl AttentionConfig {
             return unusable("head_dim", format!("it makes the attention's scale {}", self.scale));
         }
         check_positive("attn_logit_softcapping", self.softcap.unwrap_or(1.0))?;
+        check_positive("clip_qkv", self.clip.unwrap_or(1.0))?;
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
             None => Ok(()),
@@ -127,6 +163,15 @@ impl AttentionConfig {
 }
 
 impl AttentionConfig {
+    /// Numbers of the output gate for each token.
+    fn gate_width(&self) -> u64 {
+        match self.output_gate.map(|gate| gate.source) {
+            None => 0,
+            Some(GateSource::Heads) => self.heads.into(),
+            Some(GateSource::Queries | GateSource::Numbers) => u64::from(self.heads) * u64::from(self.head_dim),
+        }
+    }
+
     pub(crate) fn cost(&self) -> AttentionCost {
         let (norms, one_kernel) = self.qk_norm.cost();
         AttentionCost {
@@ -137,7 +182,7 @@ impl AttentionConfig {
             keys: Keys::Own,
             norms,
             one_kernel: one_kernel && self.rope.is_some(),
-            output_gate: self.output_gate,
+            gate: self.gate_width(),
             sinks: self.sinks,
             capped: self.softcap.is_some(),
             bias: self.qkv_bias,

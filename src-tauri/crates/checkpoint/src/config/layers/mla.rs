@@ -1,6 +1,7 @@
 //! Multi-head latent attention (MLA): keys and values of all heads are made of one short vector per position, which is
 //! all that a cache keeps (DeepSeek-V2, arXiv:2405.04434).
 
+use crate::config::layers::attention::QueryScaling;
 use crate::config::limits::{check_nonzero, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
@@ -25,6 +26,8 @@ pub struct MlaConfig {
     pub rope: usize,
     /// Factor of the scores, without what the rope adds.
     pub scale: f32,
+    /// Queries grow with their position (Mistral 4).
+    pub query_scaling: Option<QueryScaling>,
     /// True if what makes the short vectors, and o, must have a bias.
     pub bias: bool,
     /// Added to the mean square in the norms of the short vectors.

@@ -1,6 +1,6 @@
 //! Softmax attention of the parametric decoder.
 
-use checkpoint::config::decoder::{AttentionConfig, QkNorm};
+use checkpoint::config::decoder::{AttentionConfig, GateSource, QkNorm};
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
@@ -16,6 +16,7 @@ use crate::layers::{
     Projection, ResidualStream, RmsNorm,
 };
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::output_gate::OutputGate;
 use crate::models::decoder::step::{QueryScale, Step};
 
 /// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
@@ -31,9 +32,11 @@ pub struct Attention {
     scale: f32,
     /// The way of scores that are squeezed.
     capped: Option<CappedAttention>,
-    /// True if the output of each head goes through a gate.
-    output_gate: bool,
-    /// The gate's part of q_proj, the queries', k_proj and v_proj side by side.
+    /// The least and the greatest number of queries, keys and values.
+    clip: Option<(Tensor, Tensor)>,
+    /// The gate that the output of each head goes through.
+    output_gate: Option<OutputGate>,
+    /// What makes the gate, the queries, k_proj and v_proj side by side.
     qkv_proj: Linear,
     norms: HeadNorms,
     /// `[heads]`.
@@ -82,7 +85,14 @@ impl Attention {
             rope: config.rope,
             scale,
             capped,
-            output_gate: config.output_gate,
+            clip: match config.clip {
+                Some(bound) => Some((
+                    Tensor::scalar(-bound, loading.dtype)?,
+                    Tensor::scalar(bound, loading.dtype)?,
+                )),
+                None => None,
+            },
+            output_gate: OutputGate::new(config)?,
             qkv_proj,
             norms,
             sinks,
@@ -117,12 +127,13 @@ impl Attention {
         caches: &mut [&mut Cache],
     ) -> Result<Tensor> {
         let all = self.qkv_proj.forward_normed(stream, norm)?;
-        let (gate, all) = match self.output_gate {
-            true => {
-                let width = self.heads * self.width;
-                (Some(all.slice(1, 0, width)?), all.slice(1, width, all.dim(1))?)
-            }
-            false => (None, all),
+        let (gate, all) = match &self.output_gate {
+            Some(gate) => (Some((gate, gate.part(&all)?)), all.slice(1, gate.width(), all.dim(1))?),
+            None => (None, all),
+        };
+        let all = match &self.clip {
+            Some((least, greatest)) => all.clip(least, greatest)?,
+            None => all,
         };
         let (queries, keys, values) = match self.split_heads(&all, step)? {
             Some((queries, keys, values)) => self.norms.turned(queries, keys, values)?,
@@ -144,7 +155,7 @@ impl Attention {
             None => self.attend(&queries, (&keys, &values), step, caches)?,
         };
         match gate {
-            Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
+            Some((gate, numbers)) => self.o_proj.forward(&gate.apply(&attended, &numbers)?),
             None => self.o_proj.forward(&attended),
         }
     }
@@ -162,7 +173,7 @@ impl Attention {
             let (queries, scale) = match &step.query_scaling[rows.index()] {
                 None => (queries, self.scale),
                 Some(QueryScale::Single(factor)) => (queries, self.scale * factor),
-                Some(QueryScale::PerPosition(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
+                Some(scale @ QueryScale::PerPosition(_)) => (scale.apply(&queries)?, self.scale),
             };
             let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
             let mask = &step.masks[self.mask];
@@ -226,7 +237,7 @@ impl Attention {
         };
         let Some(rope) = self.rope else { return Ok(None) };
         // Rows that the gate's part was cut from are not contiguous.
-        if self.output_gate && all.dim(0) > 1 && device() != Device::Cpu {
+        if self.output_gate.is_some() && all.dim(0) > 1 && device() != Device::Cpu {
             return Ok(None);
         }
         let heads = Heads {
@@ -247,7 +258,8 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
         true => loading.weights.require(&format!("{path}.{name}.bias")),
         false => Ok(()),
     };
-    let parts = if loading.weights.has(&format!("{joined}.weight")) && !config.output_gate {
+    let source = config.output_gate.map(|gate| gate.source);
+    let mut parts = if loading.weights.has(&format!("{joined}.weight")) && source != Some(GateSource::Queries) {
         bias("qkv_proj")?;
         let stored = config.stored_key_heads as i32;
         let projection = Projection::new(joined, queries + 2 * stored * width);
@@ -260,27 +272,35 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
         }]
     } else {
         ["q_proj", "k_proj", "v_proj"].into_iter().try_for_each(bias)?;
-        let q_proj = match config.output_gate {
+        let q_proj = match source {
             // The gate comes first, so that queries and keys stay neighbors.
-            true => Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width]),
-            false => Projection::new(part("q_proj"), queries),
+            Some(GateSource::Queries) => {
+                Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width])
+            }
+            Some(GateSource::Numbers | GateSource::Heads) | None => Projection::new(part("q_proj"), queries),
         };
         let [k_proj, v_proj] = ["k_proj", "v_proj"].map(|name| Projection::new(part(name), keys));
         vec![q_proj, k_proj, v_proj]
     };
+    let gate = match source {
+        Some(GateSource::Numbers) => Some(queries),
+        Some(GateSource::Heads) => Some(config.heads as i32),
+        Some(GateSource::Queries) | None => None,
+    };
+    parts.splice(0..0, gate.map(|width| Projection::new(part("g_proj"), width)));
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
 fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
-    let mut take = |name: &str, width: i32| match norm.bare {
+    let mut take = |name: &str, width: i32| match norm.bare || config.qk_norm == QkNorm::PerHeadBare {
         true => Ok(ones(width, loading.dtype)?),
         false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm),
     };
     Ok(match config.qk_norm {
         QkNorm::None => HeadNorms::None,
-        QkNorm::PerHead => {
+        QkNorm::PerHead | QkNorm::PerHeadBare => {
             let queries = take("q_norm", width)?.reshape(&[1, width])?;
             let keys = take("k_norm", width)?.reshape(&[1, width])?;
             let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();

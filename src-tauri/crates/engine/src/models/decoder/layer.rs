@@ -1,6 +1,6 @@
 //! One layer of the parametric decoder.
 
-use checkpoint::config::decoder::{LayerConfig, NormPlacement};
+use checkpoint::config::decoder::{LayerConfig, NormConfig, NormPlacement};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -55,8 +55,12 @@ impl Layer {
             name.map(|name| Norm::load(weights, &path(name), width, kind, dtype))
                 .transpose()
         };
+        let kind_after = NormConfig {
+            eps: kind.eps_after.unwrap_or(kind.eps),
+            ..kind
+        };
         let after = |name: Option<&str>, weights: &mut Weights<'_>| {
-            name.map(|name| RmsNorm::load_from(weights, &path(name), width, kind, dtype))
+            name.map(|name| RmsNorm::load_from(weights, &path(name), width, kind_after, dtype))
                 .transpose()
         };
         let [pre_mixer_norm, post_mixer_norm, pre_feed_forward_norm, post_feed_forward_norm] = names;

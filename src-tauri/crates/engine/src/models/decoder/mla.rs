@@ -138,8 +138,14 @@ impl Mla {
         let latent = by_head(&latent, 1, sequences)?;
         let attended = each_sequence(caches, |rows, cache| {
             let (keys, latents) = cache.update(&rows.of(&key)?, &rows.of(&latent)?)?.dequantized()?;
+            let scaling = step.query_scaling[rows.index()].as_ref();
+            let scaled = |queries: Tensor| match scaling {
+                Some(scale) => scale.apply(&queries),
+                None => Ok(queries),
+            };
+            let (nope, rotated) = (scaled(rows.of(&nope)?)?, scaled(rows.of(&rotated)?)?);
             if length == 1 {
-                return self.attend_absorbed(&rows.of(&nope)?, &rows.of(&rotated)?, &keys, &latents);
+                return self.attend_absorbed(&nope, &rotated, &keys, &latents);
             }
             let keys = self.spread(&keys)?;
             let seen = KvView::Plain {

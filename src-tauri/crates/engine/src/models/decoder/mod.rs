@@ -16,12 +16,13 @@ mod mixer;
 mod mla;
 mod mlp;
 mod norm;
+mod output_gate;
 mod plain_mlp;
 mod residual_add;
 mod sparse_moe;
 mod step;
 
-use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, QueryScaling};
+use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, OriginalMark, QueryScaling};
 use mlx::parameters::Parameters;
 use mlx::recording;
 use mlx::tensor::Tensor;
@@ -29,7 +30,7 @@ use mlx::{Dtype, Result};
 
 use crate::cache::{of_layer, Cache};
 use crate::error::{self, Error};
-use crate::layers::{Embedding, Linear, MultimodalRope, ResidualStream, Rope};
+use crate::layers::{ones, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
 use layer::Layer;
@@ -47,6 +48,7 @@ pub struct Decoder {
     readable: u32,
     embed_tokens: Embedding,
     embedding_multiplier: Option<Tensor>,
+    embedding_norm: Option<RmsNorm>,
     residual_add: ResidualAdd,
     layers: Vec<Layer>,
     ropes: Vec<Rope>,
@@ -67,14 +69,19 @@ pub struct Decoder {
 impl Decoder {
     /// Builds the model; every tensor of it is computed when this returns.
     pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
+        // By the names of the checkpoint.
+        let offset = config
+            .norm_offset_in_original
+            .is_some_and(|mark| is_original(weights, mark));
         config.renames.iter().for_each(|table| weights.rename(table));
-        let config = &as_stored(config, weights);
+        let config = &as_stored(config, offset, weights);
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let dtype = weights
             .dtype_of_matrix("embed_tokens")
             .unwrap_or_else(|| weights.dtype("norm.weight"));
         let last = NormConfig {
             bare: false,
+            offset: config.norm.offset && !config.norm.last_as_is,
             ..config.norm
         };
         let norm = Norm::load(weights, "norm", hidden, last, dtype)?;
@@ -115,6 +122,10 @@ impl Decoder {
             lm_head,
             embed_tokens,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
+            embedding_norm: match config.embedding_norm {
+                true => Some(RmsNorm::new(ones(hidden, dtype)?, config.norm.eps)),
+                false => None,
+            },
             residual_add: ResidualAdd::new(config, dtype)?,
             windows: (0..windows.len())
                 .filter_map(|window| layers.iter().position(|layer| layer.mixer.mask() == Some(window)))
@@ -123,10 +134,8 @@ impl Decoder {
             ropes,
             query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
                 decoder::Mixer::Attention(attention) => attention.query_scaling,
-                decoder::Mixer::DeltaNet(_)
-                | decoder::Mixer::GatedConv(_)
-                | decoder::Mixer::Mla(_)
-                | decoder::Mixer::CrossAttention(_) => None,
+                decoder::Mixer::Mla(latent) => latent.query_scaling,
+                decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::CrossAttention(_) => None,
             }),
             norm,
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
@@ -183,6 +192,10 @@ impl Decoder {
     /// The stream `[rows, hidden]` before the first layer.
     fn embed(&self, ids: &Tensor) -> Result<Tensor> {
         let h = self.embed_tokens.forward(ids)?;
+        let h = match &self.embedding_norm {
+            Some(norm) => norm.forward(&h)?,
+            None => h,
+        };
         match &self.embedding_multiplier {
             Some(factor) => h.mul(factor),
             None => Ok(h),
@@ -240,11 +253,18 @@ impl Decoder {
     }
 }
 
+/// True if the checkpoint has this mark of those that mlx-lm did not convert.
+fn is_original(weights: &Weights<'_>, mark: OriginalMark) -> bool {
+    weights.any(|name, shape| match mark {
+        OriginalMark::Convolutions => name.ends_with(".conv1d.weight") && shape.last() != Some(&1),
+        OriginalMark::Segment(segment) => name.split('.').any(|part| part == segment),
+    })
+}
+
 /// The config with what only the weights tell.
-fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
+fn as_stored(config: &DecoderConfig, offset: bool, weights: &Weights<'_>) -> DecoderConfig {
     let mut config = config.clone();
-    config.norm.offset |= config.norm_offset_unless_sanitized
-        && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
+    config.norm.offset |= offset;
     // Conversions for text alone may leave out the tokens that stand for images.
     let stored = weights.shape("embed_tokens.weight").and_then(|shape| shape.first());
     if stored.is_some_and(|rows| *rows == config.vocab_size as i32) {

@@ -1,9 +1,10 @@
 //! The experts of the parametric decoder, their router, and the shared experts.
 
 use checkpoint::config::decoder::DenseConfig;
-use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
+use checkpoint::config::moe::{Balance, Correction, ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
 use mlx::device::on_cuda;
 use mlx::fused::{self, Routed};
+use mlx::ops::join;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
@@ -18,22 +19,32 @@ use crate::weights::ExpertShape;
 /// A sparse mixture of experts: each token goes through a few of many networks.
 #[derive(Parameters)]
 pub struct SparseMoe {
-    /// gate, and shared_expert_gate if there is one, side by side.
+    /// gate, and shared_expert_gate or coefficient if there is one, side by side.
     gates: Linear,
     /// How many outputs of that belong to the router.
     count: i32,
     router: Router,
     experts: Experts,
     shared_experts: Option<Mlp>,
+    /// How much these count.
+    #[parameters(skip)]
+    balance: Balance,
 }
 
 impl SparseMoe {
-    /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate`.
+    /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate` or
+    /// `coefficient`.
     pub fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (hidden, count) = (loading.config.hidden_size as i32, config.num_experts as i32);
         let mut gates = vec![(format!("{path}.gate"), count)];
-        if config.shared.is_some_and(|shared| shared.gated) {
-            gates.push((format!("{path}.shared_expert_gate"), 1));
+        let balance = config.shared.map_or(Balance::Sum, |shared| shared.balance);
+        match balance {
+            Balance::Sum => {}
+            Balance::Gated => gates.push((format!("{path}.shared_expert_gate"), 1)),
+            Balance::Shares => {
+                loading.weights.require(&format!("{path}.coefficient.bias"))?;
+                gates.push((format!("{path}.coefficient"), 2));
+            }
         }
         if config.bias {
             loading.weights.require(&format!("{path}.gate.bias"))?;
@@ -47,7 +58,7 @@ impl SparseMoe {
         let activation = Activation::new(config.activation, loading.dtype)?;
         let shared = config.shared.map(|shared| DenseConfig {
             width: shared.width,
-            activation: config.activation,
+            activation: shared.activation,
             bias: false,
         });
         Ok(Self {
@@ -58,6 +69,7 @@ impl SparseMoe {
             shared_experts: shared
                 .map(|shared| Mlp::load(&shared, &format!("{path}.shared_experts"), loading))
                 .transpose()?,
+            balance,
         })
     }
 
@@ -73,11 +85,9 @@ impl SparseMoe {
         }
         let x = &stream.normed(norm)?;
         let numbers = self.gates.forward(x)?;
-        let gated = numbers.dim(1) > self.count;
-        let routed = if gated {
-            numbers.slice(1, 0, self.count)?
-        } else {
-            numbers.clone()
+        let routed = match self.balance {
+            Balance::Sum => numbers.clone(),
+            Balance::Gated | Balance::Shares => numbers.slice(1, 0, self.count)?,
         };
         let (indices, shares) = self.router.choose(&routed)?;
         let fed = self.experts.forward(x, &indices, &shares)?;
@@ -85,11 +95,18 @@ impl SparseMoe {
             return Ok(fed);
         };
         let shared = shared.forward(x)?;
-        if !gated {
-            return fed.add(&shared);
+        match self.balance {
+            Balance::Sum => fed.add(&shared),
+            Balance::Gated => {
+                let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
+                fed.add(&shared.mul(&weight)?)
+            }
+            Balance::Shares => {
+                let shares = numbers.slice(1, self.count, self.count + 2)?.softmax(1, true)?;
+                fed.mul(&shares.slice(1, 0, 1)?)?
+                    .add(&shared.mul(&shares.slice(1, 1, 2)?)?)
+            }
         }
-        let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
-        fed.add(&shared.mul(&weight)?)
     }
 
     /// The stream's norm and its experts in one launch; `None` if no kernel does that.
@@ -129,8 +146,27 @@ struct Router {
     /// e_score_correction_bias, in 32 bits, `[1, experts]`.
     correction: Option<Tensor>,
     factor: Option<Tensor>,
-    /// The score of experts in groups that are not chosen.
+    /// The bound that logits are squeezed into, in 32 bits.
+    cap: Option<Tensor>,
+    /// The score of experts in groups that are not chosen, or of one that was chosen before.
     nothing: Option<Tensor>,
+    /// The constants of a way to score.
+    constants: Constants,
+}
+
+/// The constants of a way to score.
+#[derive(Parameters)]
+enum Constants {
+    None,
+    /// Zero, and the least of what a root is drawn from, in 32 bits.
+    SqrtSoftplus {
+        zero: Tensor,
+        least: Tensor,
+    },
+    /// How far experts may be apart that are about as good.
+    SparseMixer {
+        band: Tensor,
+    },
 }
 
 impl Router {
@@ -138,21 +174,45 @@ impl Router {
         let router = config.router;
         // Sigmoid scores are computed and stored in 32 bits, as the reference does: their small differences decide.
         let dtype = match router.scoring {
-            Scoring::Sigmoid => Dtype::Float32,
-            Scoring::Softmax => loading.dtype,
+            Scoring::Sigmoid | Scoring::SqrtSoftplus => Dtype::Float32,
+            Scoring::Softmax | Scoring::SparseMixer { .. } => loading.dtype,
         };
         let scalar = |number: f32| Tensor::scalar(number, dtype);
+        let name = format!("{path}.gate.e_score_correction_bias");
+        let corrects = match router.correction {
+            Correction::None => false,
+            Correction::IfPresent => loading.weights.has(&name),
+            Correction::Always => true,
+        };
         let mut correction = || {
-            let name = format!("{path}.gate.e_score_correction_bias");
-            let correction = loading.weights.take(&name, &[config.num_experts as i32])?;
-            Ok::<_, error::Error>(correction.astype(Dtype::Float32)?.reshape(&[1, -1])?)
+            let count = config.num_experts as i32;
+            // ERNIE's files have it as a row.
+            let row = loading.weights.shape(&name).is_some_and(|shape| shape.len() == 2);
+            let shape: &[i32] = if row { &[1, count] } else { &[count] };
+            let correction = loading.weights.take(&name, shape)?;
+            Ok::<_, error::Error>(correction.astype(Dtype::Float32)?.reshape(&[1, count])?)
         };
         let router = Self {
             config: router,
             chosen: config.top_k as i32,
-            correction: router.correction.then(&mut correction).transpose()?,
+            correction: corrects.then(&mut correction).transpose()?,
             factor: (router.factor != 1.0).then(|| scalar(router.factor)).transpose()?,
-            nothing: router.groups.map(|_| scalar(0.0)).transpose()?,
+            cap: Tensor::optional_scalar(router.softcap, Dtype::Float32)?,
+            nothing: match (router.scoring, router.groups) {
+                (Scoring::SparseMixer { .. }, _) => Some(scalar(f32::NEG_INFINITY)?),
+                (_, Some(_)) => Some(scalar(0.0)?),
+                (_, None) => None,
+            },
+            constants: match router.scoring {
+                Scoring::Softmax | Scoring::Sigmoid => Constants::None,
+                Scoring::SqrtSoftplus => Constants::SqrtSoftplus {
+                    zero: scalar(0.0)?,
+                    least: scalar(f32::MIN_POSITIVE)?,
+                },
+                Scoring::SparseMixer { jitter } => Constants::SparseMixer {
+                    band: scalar(2.0 * jitter)?,
+                },
+            },
         };
         loading.weights.materialize(router.tensors())?;
         Ok(router)
@@ -161,7 +221,11 @@ impl Router {
     /// True if shares of the chosen among themselves are the softmax of their logits alone.
     fn chooses_alone(&self) -> bool {
         let config = &self.config;
-        config.scoring == Scoring::Softmax && config.normalised && config.groups.is_none() && self.correction.is_none()
+        config.scoring == Scoring::Softmax
+            && config.normalised
+            && config.groups.is_none()
+            && self.correction.is_none()
+            && self.cap.is_none()
     }
 
     fn scaled(&self, shares: Tensor) -> Result<Tensor> {
@@ -181,10 +245,21 @@ impl Router {
                 return Ok((indices, self.scaled(shares)?));
             }
         }
-        let scores = match config.scoring {
-            Scoring::Softmax if alone => logits.clone(),
-            Scoring::Softmax => logits.softmax(1, true)?,
-            Scoring::Sigmoid => logits.astype(Dtype::Float32)?.sigmoid()?,
+        if let (Constants::SparseMixer { band }, Some(nothing)) = (&self.constants, &self.nothing) {
+            return self.choose_in_turn(logits, band, nothing);
+        }
+        let capped = match &self.cap {
+            None => logits.clone(),
+            Some(cap) => logits.astype(Dtype::Float32)?.div(cap)?.tanh()?.mul(cap)?,
+        };
+        let scores = match &self.constants {
+            Constants::SqrtSoftplus { zero, least } => {
+                let squares = capped.astype(Dtype::Float32)?.logaddexp(zero)?.maximum(least)?;
+                squares.rsqrt()?.mul(&squares)?
+            }
+            _ if config.scoring == Scoring::Sigmoid => capped.astype(Dtype::Float32)?.sigmoid()?,
+            _ if alone => capped,
+            _ => capped.softmax(1, true)?,
         };
         let mut ranking = scores.clone();
         if let Some(correction) = &self.correction {
@@ -208,6 +283,24 @@ impl Router {
         shares = self.scaled(shares)?;
         let same = shares.dtype() == logits.dtype();
         Ok((indices, if same { shares } else { shares.astype(logits.dtype())? }))
+    }
+}
+
+impl Router {
+    /// The same if each expert is chosen after the one before: it counts as its share among those whose logits are no
+    /// further from it than `band` of the greater magnitude, without those that were chosen.
+    fn choose_in_turn(&self, logits: &Tensor, band: &Tensor, nothing: &Tensor) -> Result<(Tensor, Tensor)> {
+        let magnitudes = logits.maximum(&logits.negative()?)?;
+        let (mut left, mut indices, mut shares) = (logits.clone(), Vec::new(), Vec::new());
+        for _ in 0..self.chosen {
+            let (best, index) = (left.max(1, true)?, left.argmax(1, true)?);
+            let far = best.sub(logits)?.div(&magnitudes.maximum(&best)?)?.greater(band)?;
+            let near = far.select(nothing, &left)?.softmax(1, true)?;
+            shares.push(near.take_along(&index, 1)?);
+            left = left.put_along(&index, nothing, 1)?;
+            indices.push(index);
+        }
+        Ok((join(&indices, 1)?, self.scaled(join(&shares, 1)?)?))
     }
 }
 
@@ -247,7 +340,9 @@ mod tests {
             chosen: 2,
             correction: correction.map(|numbers| Tensor::from_f32(&numbers, &[1, 6])),
             factor: scalar(config.factor),
+            cap: None,
             nothing: scalar(0.0),
+            constants: Constants::None,
         };
         let (indices, shares) = router.choose(&Tensor::from_f32(&logits, &[1, 6])).unwrap();
         let indices = indices.to_f32().unwrap().into_iter().map(|index| index as u32);
@@ -288,7 +383,7 @@ mod tests {
         let scores = odds([0.5, 0.6, 0.7, 0.8, 0.2, 0.1]);
         let config = RouterConfig {
             factor: 2.0,
-            correction: true,
+            correction: Correction::Always,
             ..RouterConfig::new(Scoring::Sigmoid, false)
         };
         assert_close(&choose(config, None, scores), &[(2, 1.4), (3, 1.6)]);

@@ -3,6 +3,7 @@
 use checkpoint::config::decoder::QueryScaling;
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
+use mlx::Result;
 
 use crate::layers::{Rope, Rotation};
 use crate::models::ChunkImage;
@@ -27,6 +28,16 @@ pub(super) enum QueryScale {
     Single(f32),
     /// `[1, 1, length, 1]`.
     PerPosition(Tensor),
+}
+
+impl QueryScale {
+    /// Queries `[1, heads, length, width]` times their factors.
+    pub(super) fn apply(&self, queries: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Single(factor) => queries.mul(&Tensor::scalar(*factor, queries.dtype())?),
+            Self::PerPosition(factors) => queries.mul(&factors.astype(queries.dtype())?),
+        }
+    }
 }
 
 /// The factors of queries from `offset` on; `None` if they are all 1, as within the context that the model was trained
