@@ -130,3 +130,44 @@ def neox(weights):
 def raw_short_conv(weights):
     """LFM2 as published: the convolution's axes as in torch."""
     return {name: value.moveaxis(2, 1) if name.endswith("conv.weight") else value for name, value in weights.items()}
+
+
+def _renamed(weights, names):
+    """With other words for parts of names."""
+    changed = {}
+    for name, value in weights.items():
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        changed[name] = value
+    return changed
+
+
+def bare_router(weights):
+    """Ling as published: a router without a name of its own inside."""
+    return _renamed(weights, {".gate.gate_proj.": ".gate."})
+
+
+def bias_beside_router(weights):
+    """K-EXAONE as published."""
+    return _renamed(weights, {".gate.e_score_correction_bias": ".e_score_correction_bias"})
+
+
+def laguna_router(weights):
+    """Laguna as published: the correction stands with the experts."""
+    return _renamed(weights, {".gate.proj.": ".gate.", ".gate.e_score_": ".experts.e_score_"})
+
+
+def beside_a_tower(weights):
+    """The text part as it stands in a model that sees."""
+    return {f"language_model.{name}": value for name, value in weights.items()}
+
+
+def step_experts(weights):
+    """Step 3.5 as published: experts beside the dense network, and norms whose weights count from 1."""
+    names = {
+        ".mlp.switch_mlp.": ".moe.",
+        ".mlp.gate.gate.": ".moe.gate.",
+        ".mlp.gate.router_bias": ".moe.router_bias",
+        ".mlp.share_expert.": ".share_expert.",
+    }
+    return {name: value - 1.0 if "norm" in name else value for name, value in _renamed(weights, names).items()}

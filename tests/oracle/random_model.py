@@ -16,7 +16,7 @@ LOGIT_SPREAD = 4.0
 
 def embedding_factor(config):
     """The factor that the model applies to its embedding."""
-    if config["model_type"].startswith("gemma"):
+    if config["model_type"].startswith("gemma") or config.get("mup_enabled"):
         return math.sqrt(config["hidden_size"])
     return config.get("embedding_multiplier") or config.get("scale_emb", 1.0)
 
@@ -31,7 +31,7 @@ def draw(name, shape, offset, factor, sharp):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("sinks") or name.endswith("dt_bias"):
         return noise
-    if name.endswith("e_score_correction_bias"):
+    if name.endswith(("e_score_correction_bias", "expert_bias", "router_bias")):
         # Never below 0, what left out groups count as: which of them would win is anybody's choice.
         return 0.1 * mx.abs(noise)
     if name.endswith("per_expert_scale") or name.endswith("router.scale"):
@@ -47,7 +47,7 @@ def draw(name, shape, offset, factor, sharp):
         return scale * (1.0 + 0.2 * noise) - offset
     if "conv" in name:
         return noise / math.sqrt(shape[1])
-    if "embed_tokens" in name:
+    if "embed_tokens" in name or name.endswith(("word_embeddings.weight", "wte.weight", ".embedding.weight")):
         return 0.5 * noise / factor
     if name.startswith("lm_head") or name.endswith("lm_head.weight"):
         return LOGIT_SPREAD * noise / math.sqrt(shape[-1])

@@ -1,7 +1,8 @@
 """Places where mlx-lm computes otherwise than transformers does and the models were trained: each function changes its
 classes in this process."""
+import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import gemma, gemma2
+from mlx_lm.models import gemma, gemma2, hunyuan
 from mlx_lm.models.base import create_causal_mask
 
 from shapes import WINDOW
@@ -25,3 +26,18 @@ def gemma2_windows():
         return self.norm(h)
 
     gemma2.GemmaModel.__call__ = forward
+
+
+def hunyuan_shares():
+    """Shares of several experts that sum to 1, as transformers' `HunYuanMoEV1Gate` has it."""
+
+    def forward(self, x):
+        gates = mx.softmax(self.gate(x), axis=-1, precise=True)
+        chosen = mx.argpartition(-gates, kth=self.top_k - 1, axis=-1)[..., : self.top_k]
+        shares = mx.take_along_axis(gates, chosen, axis=-1)
+        if self.top_k > 1:
+            shares = shares / shares.sum(axis=-1, keepdims=True)
+        fed = (self.switch_mlp(x, chosen) * shares[..., None]).sum(axis=-2).astype(x.dtype)
+        return fed + self.shared_mlp(x)
+
+    hunyuan.MoeBlock.__call__ = forward

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
+from expert_shapes import ernie4_5_moe
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -217,4 +218,10 @@ FURTHER = [
     Variant("telechat3-4bit", telechat3(), BF16, Q(4, 64)),
 ]
 
-VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER
+EXPERTS = [
+    Variant("ernie4.5-moe", ernie4_5_moe(), layout=(layouts.single_experts,)),
+    Variant("ernie4.5-moe-4bit", ernie4_5_moe(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("ernie4.5-moe-sigmoid", ernie4_5_moe(moe_gate_act="sigmoid", moe_layer_start_index=0, moe_layer_end_index=1, num_key_value_heads=1)),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

@@ -21,7 +21,10 @@ const FIELDS: &str = r#"{
     "linear_conv_kernel_dim": 4, "conv_L_cache": 3, "conv_dim": 128, "norm_eps": 1e-5, "block_ff_dim": 192,
     "full_attn_idxs": [1, 3], "num_dense_layers": 1,
     "kv_lora_rank": 32, "q_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
-    "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0
+    "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0,
+    "moe_num_experts": 8, "moe_k": 2, "moe_top_k": 2, "num_attention_groups": 2, "num_shared_experts": 1,
+    "d_model": 128, "n_heads": 4, "n_layers": 4, "attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 5e5},
+    "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 8, "moe_top_k": 2}
 }"#;
 
 /// A config that has it all.
