@@ -16,3 +16,24 @@ def ernie4_5_moe(**values):
         "moe_use_aux_free": True,
     }
     return decoder("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", **{**experts, **values})
+
+
+def bailing_moe(**values):
+    experts = {
+        "num_experts": 8,
+        "num_experts_per_tok": 3,
+        "num_shared_experts": 1,
+        "moe_intermediate_size": 64,
+        "norm_topk_prob": True,
+        "first_k_dense_replace": 1,
+        "use_qkv_bias": False,
+        "use_qk_norm": True,
+        "partial_rotary_factor": 0.5,
+        "moe_router_enable_expert_bias": True,
+        "routed_scaling_factor": 2.5,
+        "score_function": "sigmoid",
+        "n_group": 4,
+        "topk_group": 2,
+        "rope_theta": 600000.0,
+    }
+    return decoder("bailing_moe", "BailingMoeV2ForCausalLM", **{**experts, **values})

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from expert_shapes import ernie4_5_moe
+from expert_shapes import bailing_moe, ernie4_5_moe
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -222,6 +222,9 @@ EXPERTS = [
     Variant("ernie4.5-moe", ernie4_5_moe(), layout=(layouts.single_experts,)),
     Variant("ernie4.5-moe-4bit", ernie4_5_moe(tie_word_embeddings=True), F32, Q(4, 64)),
     Variant("ernie4.5-moe-sigmoid", ernie4_5_moe(moe_gate_act="sigmoid", moe_layer_start_index=0, moe_layer_end_index=1, num_key_value_heads=1)),
+    Variant("bailing-moe", bailing_moe(), layout=(layouts.single_experts, layouts.bare_router)),
+    Variant("bailing-moe-4bit", bailing_moe(), F32, Q(4, 64)),
+    Variant("bailing-moe-softmax", bailing_moe(score_function="softmax", moe_router_enable_expert_bias=False, use_qkv_bias=True, use_qk_norm=False, n_group=1, rotary_dim=20, partial_rotary_factor=0.625, num_shared_experts=2)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

@@ -1,5 +1,6 @@
 //! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
 
+mod bailing;
 mod bert;
 mod cohere;
 mod deepseek;
@@ -63,6 +64,7 @@ pub use vision::VisionConfig;
 
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
+    bailing::FAMILIES,
     bert::FAMILIES,
     cohere::FAMILIES,
     deepseek::FAMILIES,
