@@ -1,5 +1,5 @@
 """As `shapes`, for the younger families, most of which have experts."""
-from shapes import decoder
+from shapes import WINDOW, decoder
 
 
 def ernie4_5_moe(**values):
@@ -37,3 +37,22 @@ def bailing_moe(**values):
         "rope_theta": 600000.0,
     }
     return decoder("bailing_moe", "BailingMoeV2ForCausalLM", **{**experts, **values})
+
+
+def exaone_moe(**values):
+    experts = {
+        "head_dim": 32,
+        "num_hidden_layers": 4,
+        "sliding_window": WINDOW,
+        "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+        "is_moe_layer": [False, True, True, True],
+        "num_experts": 8,
+        "num_experts_per_tok": 3,
+        "num_shared_experts": 1,
+        "moe_intermediate_size": 64,
+        "routed_scaling_factor": 2.5,
+        "n_group": 1,
+        "topk_group": 1,
+        "norm_topk_prob": True,
+    }
+    return decoder("exaone_moe", "ExaoneMoEForCausalLM", **{**experts, **values})

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from expert_shapes import bailing_moe, ernie4_5_moe
+from expert_shapes import bailing_moe, ernie4_5_moe, exaone_moe
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -225,6 +225,9 @@ EXPERTS = [
     Variant("bailing-moe", bailing_moe(), layout=(layouts.single_experts, layouts.bare_router)),
     Variant("bailing-moe-4bit", bailing_moe(), F32, Q(4, 64)),
     Variant("bailing-moe-softmax", bailing_moe(score_function="softmax", moe_router_enable_expert_bias=False, use_qkv_bias=True, use_qk_norm=False, n_group=1, rotary_dim=20, partial_rotary_factor=0.625, num_shared_experts=2)),
+    Variant("exaone-moe", exaone_moe(), layout=(layouts.single_experts, layouts.bias_beside_router)),
+    Variant("exaone-moe-4bit", exaone_moe(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("exaone-moe-full-groups", exaone_moe(layer_types=["full_attention"] * 4, n_group=4, topk_group=2, num_shared_experts=2)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS
