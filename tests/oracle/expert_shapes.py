@@ -1,5 +1,5 @@
 """As `shapes`, for the younger families, most of which have experts."""
-from shapes import WINDOW, decoder
+from shapes import WINDOW, decoder, glm4_moe
 
 
 def ernie4_5_moe(**values):
@@ -56,3 +56,9 @@ def exaone_moe(**values):
         "norm_topk_prob": True,
     }
     return decoder("exaone_moe", "ExaoneMoEForCausalLM", **{**experts, **values})
+
+
+def solar_open(**values):
+    whole = {name: value for name, value in glm4_moe().items() if name != "use_qk_norm"}
+    defaults = {"attention_bias": False, "partial_rotary_factor": 1.0, "routed_scaling_factor": 1.25, "scoring_func": "sigmoid"}
+    return {**whole, "architectures": ["SolarOpenForCausalLM"], "model_type": "solar_open", **defaults, **values}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from expert_shapes import bailing_moe, ernie4_5_moe, exaone_moe
+from expert_shapes import bailing_moe, ernie4_5_moe, exaone_moe, solar_open
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -228,6 +228,9 @@ EXPERTS = [
     Variant("exaone-moe", exaone_moe(), layout=(layouts.single_experts, layouts.bias_beside_router)),
     Variant("exaone-moe-4bit", exaone_moe(tie_word_embeddings=True), F32, Q(4, 64)),
     Variant("exaone-moe-full-groups", exaone_moe(layer_types=["full_attention"] * 4, n_group=4, topk_group=2, num_shared_experts=2)),
+    Variant("solar-open", solar_open(), layout=(layouts.single_experts,)),
+    Variant("solar-open-4bit", solar_open(), F32, Q(4, 32)),
+    Variant("solar-open-groups", solar_open(n_group=4, topk_group=2, use_qk_norm=True, attention_bias=True)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

@@ -7,6 +7,7 @@ use super::row::FamilyRow;
 use super::source::Source;
 use crate::config::decoder::{Activation, DecoderConfig, FeedForward, QkNorm};
 use crate::config::moe::{Correction, ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
+use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
 use crate::error::Error;
 
@@ -14,6 +15,7 @@ use crate::error::Error;
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::text("dots.llm1", &["dots1"], dots1),
     FamilyRow::text("GLM 4.5 to 4.7", &["glm4_moe"], glm4_moe),
+    FamilyRow::text("Solar Open", &["solar_open"], solar_open),
     FamilyRow::vision("GLM-4.5V", &["glm4v_moe"], glm4_moe, glm4::VISION),
 ];
 
@@ -24,6 +26,19 @@ pub(super) fn glm4_moe(source: Source<'_>) -> Result<Family, Error> {
     if text.flag("use_qk_norm")?.unwrap_or(false) {
         config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
     }
+    config.family()
+}
+
+/// Solar Open: GLM's shape with other defaults.
+pub(super) fn solar_open(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let mut config = decoder(text)?;
+    let head_dim = config.attention().next().map_or(128, |attention| attention.head_dim);
+    if text.flag("use_qk_norm")?.unwrap_or(false) {
+        config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
+    }
+    config.ropes = vec![RopeConfig::parse(text, head_dim, For::All, Defaults::new(1_000_000.0))?];
+    config.norm.eps = text.number("rms_norm_eps")?.unwrap_or(1e-5);
     config.family()
 }
 
