@@ -1,5 +1,5 @@
 """As `shapes`, for the younger families, most of which have experts."""
-from shapes import WINDOW, decoder, glm4_moe
+from shapes import WINDOW, decoder, glm4_moe, qwen3_moe
 
 
 def ernie4_5_moe(**values):
@@ -62,3 +62,30 @@ def solar_open(**values):
     whole = {name: value for name, value in glm4_moe().items() if name != "use_qk_norm"}
     defaults = {"attention_bias": False, "partial_rotary_factor": 1.0, "routed_scaling_factor": 1.25, "scoring_func": "sigmoid"}
     return {**whole, "architectures": ["SolarOpenForCausalLM"], "model_type": "solar_open", **defaults, **values}
+
+
+def mellum(**values):
+    ropes = {
+        "full_attention": {
+            "rope_type": "yarn",
+            "rope_theta": 500000.0,
+            "factor": 8.0,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "original_max_position_embeddings": 64,
+        },
+        "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+    }
+    defaults = {
+        "architectures": ["MellumForCausalLM"],
+        "model_type": "mellum",
+        "num_hidden_layers": 4,
+        "num_experts_per_tok": 3,
+        "sliding_window": WINDOW,
+        "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+        "rope_parameters": ropes,
+    }
+    config = {**qwen3_moe(), **defaults, **values}
+    for name in ("rope_theta", "rope_scaling", "mlp_only_layers", "decoder_sparse_step"):
+        del config[name]
+    return config

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from expert_shapes import bailing_moe, ernie4_5_moe, exaone_moe, solar_open
+from expert_shapes import bailing_moe, ernie4_5_moe, exaone_moe, mellum, solar_open
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -231,6 +231,9 @@ EXPERTS = [
     Variant("solar-open", solar_open(), layout=(layouts.single_experts,)),
     Variant("solar-open-4bit", solar_open(), F32, Q(4, 32)),
     Variant("solar-open-groups", solar_open(n_group=4, topk_group=2, use_qk_norm=True, attention_bias=True)),
+    Variant("mellum", mellum(), layout=(layouts.single_experts,)),
+    Variant("mellum-4bit", mellum(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("mellum-unnormalised", mellum(norm_topk_prob=False, num_key_value_heads=1)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

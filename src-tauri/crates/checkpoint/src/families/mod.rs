@@ -24,6 +24,7 @@ mod idefics;
 mod internlm;
 mod lfm2;
 mod llama;
+mod mellum;
 mod minicpm;
 mod mistral;
 mod mixtral;
@@ -87,6 +88,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     internlm::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
+    mellum::FAMILIES,
     minicpm::FAMILIES,
     mistral::FAMILIES,
     mixtral::FAMILIES,
