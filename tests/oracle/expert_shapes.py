@@ -89,3 +89,21 @@ def mellum(**values):
     for name in ("rope_theta", "rope_scaling", "mlp_only_layers", "decoder_sparse_step"):
         del config[name]
     return config
+
+
+def minimax_m2(**values):
+    experts = {
+        "head_dim": 32,
+        "intermediate_size": 64,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 3,
+        "rotary_dim": 20,
+        "shared_intermediate_size": 0,
+        "scoring_func": "sigmoid",
+        "use_qk_norm": True,
+        "qk_norm_type": "per_layer",
+        "use_routing_bias": True,
+        "attn_type_list": [1, 1, 1],
+        "rope_theta": 5000000,
+    }
+    return decoder("minimax_m2", "MiniMaxM2ForCausalLM", **{**experts, **values})

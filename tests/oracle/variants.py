@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import layouts
 import repairs
-from expert_shapes import bailing_moe, ernie4_5_moe, exaone_moe, mellum, solar_open
+from expert_shapes import (
+    bailing_moe, ernie4_5_moe, exaone_moe, mellum, minimax_m2, solar_open,
+)
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
@@ -234,6 +236,9 @@ EXPERTS = [
     Variant("mellum", mellum(), layout=(layouts.single_experts,)),
     Variant("mellum-4bit", mellum(tie_word_embeddings=True), F32, Q(4, 64)),
     Variant("mellum-unnormalised", mellum(norm_topk_prob=False, num_key_value_heads=1)),
+    Variant("minimax-m2", minimax_m2(), layout=(layouts.mixtral_experts,)),
+    Variant("minimax-m2-4bit", minimax_m2(), F32, Q(4, 64)),
+    Variant("minimax-m2-early", {**minimax_m2(tie_word_embeddings=True, rotary_dim=32), "model_type": "minimax"}),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

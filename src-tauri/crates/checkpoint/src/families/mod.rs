@@ -26,6 +26,7 @@ mod lfm2;
 mod llama;
 mod mellum;
 mod minicpm;
+mod minimax;
 mod mistral;
 mod mixtral;
 mod mllama;
@@ -90,6 +91,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     llama::FAMILIES,
     mellum::FAMILIES,
     minicpm::FAMILIES,
+    minimax::FAMILIES,
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
