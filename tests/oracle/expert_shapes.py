@@ -107,3 +107,21 @@ def minimax_m2(**values):
         "rope_theta": 5000000,
     }
     return decoder("minimax_m2", "MiniMaxM2ForCausalLM", **{**experts, **values})
+
+
+def hunyuan_moe(**values):
+    scaling = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}
+    experts = {
+        "attention_bias": False,
+        "tie_word_embeddings": True,
+        "num_experts": 8,
+        "moe_topk": [3, 3, 2],
+        "num_shared_expert": [1, 1, 1],
+        "moe_intermediate_size": [64, 64, 128],
+        "use_mixed_mlp_moe": True,
+        "use_qk_norm": True,
+        "use_cla": False,
+        "cla_share_factor": 2,
+        "rope_scaling": scaling,
+    }
+    return decoder("hunyuan", "HunYuanMoEV1ForCausalLM", **{**experts, **values})
