@@ -125,3 +125,24 @@ def hunyuan_moe(**values):
         "rope_scaling": scaling,
     }
     return decoder("hunyuan", "HunYuanMoEV1ForCausalLM", **{**experts, **values})
+
+
+def afmoe(**values):
+    experts = {
+        "head_dim": 32,
+        "num_hidden_layers": 4,
+        "sliding_window": WINDOW,
+        "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+        "num_experts": 8,
+        "num_experts_per_tok": 3,
+        "num_shared_experts": 1,
+        "num_dense_layers": 1,
+        "moe_intermediate_size": 64,
+        "route_norm": True,
+        "route_scale": 2.826,
+        "score_func": "sigmoid",
+        "n_group": 1,
+        "topk_group": 1,
+        "mup_enabled": True,
+    }
+    return decoder("afmoe", "AfmoeForCausalLM", **{**experts, **values})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, mellum, minimax_m2, solar_open,
+    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, mellum, minimax_m2, solar_open,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -242,6 +242,9 @@ EXPERTS = [
     Variant("hunyuan-moe", hunyuan_moe(), layout=(layouts.single_experts,), repair=repairs.hunyuan_shares),
     Variant("hunyuan-moe-4bit", hunyuan_moe(num_key_value_heads=4), F32, Q(4, 64), repair=repairs.hunyuan_shares),
     Variant("hunyuan-moe-single", hunyuan_moe(moe_topk=1, num_shared_expert=2, moe_intermediate_size=64, attention_bias=True), repair=repairs.hunyuan_shares),
+    Variant("afmoe", afmoe(), layout=(layouts.single_experts,)),
+    Variant("afmoe-4bit", afmoe(), F32, Q(4, 64)),
+    Variant("afmoe-groups", afmoe(n_group=4, topk_group=2, mup_enabled=False, num_shared_experts=2, num_dense_layers=2)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

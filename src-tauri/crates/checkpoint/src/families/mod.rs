@@ -1,5 +1,6 @@
 //! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
 
+mod afmoe;
 mod bailing;
 mod bert;
 mod cohere;
@@ -66,6 +67,7 @@ pub use vision::VisionConfig;
 
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
+    afmoe::FAMILIES,
     bailing::FAMILIES,
     bert::FAMILIES,
     cohere::FAMILIES,
