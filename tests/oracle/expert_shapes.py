@@ -146,3 +146,37 @@ def afmoe(**values):
         "mup_enabled": True,
     }
     return decoder("afmoe", "AfmoeForCausalLM", **{**experts, **values})
+
+
+def laguna(**values):
+    ropes = {
+        "full_attention": {
+            "rope_type": "yarn",
+            "rope_theta": 500000.0,
+            "factor": 8.0,
+            "beta_fast": 64.0,
+            "beta_slow": 1.0,
+            "original_max_position_embeddings": 64,
+            "partial_rotary_factor": 0.5,
+        },
+        "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+    }
+    experts = {
+        "head_dim": 32,
+        "num_hidden_layers": 4,
+        "num_attention_heads_per_layer": [4, 6, 6, 6],
+        "sliding_window": WINDOW,
+        "layer_types": ["full_attention"] + ["sliding_attention"] * 3,
+        "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"],
+        "rope_parameters": ropes,
+        "gating": True,
+        "num_experts": 8,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 64,
+        "shared_expert_intermediate_size": 128,
+        "moe_routed_scaling_factor": 2.5,
+        "moe_router_logit_softcapping": 0.0,
+    }
+    config = decoder("laguna", "LagunaForCausalLM", **{**experts, **values})
+    del config["rope_theta"]
+    return config

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, mellum, minimax_m2, solar_open,
+    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, laguna, mellum, minimax_m2, solar_open,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -245,6 +245,9 @@ EXPERTS = [
     Variant("afmoe", afmoe(), layout=(layouts.single_experts,)),
     Variant("afmoe-4bit", afmoe(), F32, Q(4, 64)),
     Variant("afmoe-groups", afmoe(n_group=4, topk_group=2, mup_enabled=False, num_shared_experts=2, num_dense_layers=2)),
+    Variant("laguna", laguna(), layout=(layouts.single_experts, layouts.laguna_router)),
+    Variant("laguna-4bit", laguna(), F32, Q(4, 64)),
+    Variant("laguna-softplus", laguna(moe_router_score_func="sqrtsoftplus", moe_router_logit_softcapping=1.5, qkv_bias=True, attention_bias=True)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

@@ -23,6 +23,7 @@ mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
+mod laguna;
 mod lfm2;
 mod llama;
 mod mellum;
@@ -89,6 +90,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
+    laguna::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
     mellum::FAMILIES,
