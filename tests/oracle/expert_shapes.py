@@ -180,3 +180,18 @@ def laguna(**values):
     config = decoder("laguna", "LagunaForCausalLM", **{**experts, **values})
     del config["rope_theta"]
     return config
+
+
+def klear(**values):
+    experts = {
+        "attention_bias": False,
+        "mlp_only_layers": [1],
+        "decoder_sparse_step": 1,
+        "num_experts": 8,
+        "num_experts_per_tok": 3,
+        "n_shared_experts": 1,
+        "moe_intermediate_size": 64,
+        "norm_topk_prob": True,
+        "rope_theta": 500000.0,
+    }
+    return decoder("Klear", "KlearMoeForCausalLM", **{**experts, **values})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, laguna, mellum, minimax_m2, solar_open,
+    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, solar_open,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -248,6 +248,9 @@ EXPERTS = [
     Variant("laguna", laguna(), layout=(layouts.single_experts, layouts.laguna_router)),
     Variant("laguna-4bit", laguna(), F32, Q(4, 64)),
     Variant("laguna-softplus", laguna(moe_router_score_func="sqrtsoftplus", moe_router_logit_softcapping=1.5, qkv_bias=True, attention_bias=True)),
+    Variant("klear", klear(), layout=(layouts.single_experts,)),
+    Variant("klear-4bit", klear(), F32, Q(4, 64)),
+    Variant("klear-sparse", klear(mlp_only_layers=[], decoder_sparse_step=2, n_shared_experts=2, norm_topk_prob=False)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

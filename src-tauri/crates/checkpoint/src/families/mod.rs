@@ -23,6 +23,7 @@ mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
+mod klear;
 mod laguna;
 mod lfm2;
 mod llama;
@@ -90,6 +91,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
+    klear::FAMILIES,
     laguna::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
