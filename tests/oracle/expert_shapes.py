@@ -195,3 +195,27 @@ def klear(**values):
         "rope_theta": 500000.0,
     }
     return decoder("Klear", "KlearMoeForCausalLM", **{**experts, **values})
+
+
+def phimoe(**values):
+    scaling = {
+        "type": "longrope",
+        "short_factor": [1.0 + 0.05 * index for index in range(16)],
+        "long_factor": [1.0 + 0.37 * index for index in range(16)],
+        "short_mscale": 1.1,
+        "long_mscale": 1.05,
+        "original_max_position_embeddings": 64,
+    }
+    experts = {
+        "intermediate_size": 64,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+        "attention_bias": True,
+        "lm_head_bias": True,
+        # Larger than real ones, so that other experts come near.
+        "router_jitter_noise": 0.4,
+        "original_max_position_embeddings": 64,
+        "sliding_window": 512,
+        "rope_scaling": scaling,
+    }
+    return decoder("phimoe", "PhiMoEForCausalLM", **{**experts, **values})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, solar_open,
+    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, phimoe, solar_open,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -251,6 +251,9 @@ EXPERTS = [
     Variant("klear", klear(), layout=(layouts.single_experts,)),
     Variant("klear-4bit", klear(), F32, Q(4, 64)),
     Variant("klear-sparse", klear(mlp_only_layers=[], decoder_sparse_step=2, n_shared_experts=2, norm_topk_prob=False)),
+    Variant("phimoe", phimoe(), layout=(layouts.mixtral_experts,)),
+    Variant("phimoe-4bit", phimoe(num_hidden_layers=2), F32, Q(4, 64)),
+    Variant("phimoe-plain", phimoe(rope_scaling=None, num_hidden_layers=2, num_key_value_heads=4)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

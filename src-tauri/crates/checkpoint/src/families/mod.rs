@@ -38,6 +38,7 @@ mod nomic_bert;
 mod olmo;
 mod phi;
 mod phi3;
+mod phimoe;
 mod processors;
 mod qwen;
 mod qwen_hybrid;
@@ -106,6 +107,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     olmo::FAMILIES,
     phi::FAMILIES,
     phi3::FAMILIES,
+    phimoe::FAMILIES,
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
