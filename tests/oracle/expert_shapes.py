@@ -1,5 +1,5 @@
 """As `shapes`, for the younger families, most of which have experts."""
-from shapes import WINDOW, decoder, glm4_moe, qwen3_moe
+from shapes import WINDOW, decoder, deepseek_v3, glm4_moe, ministral3, qwen3_moe
 
 
 def ernie4_5_moe(**values):
@@ -219,3 +219,13 @@ def phimoe(**values):
         "rope_scaling": scaling,
     }
     return decoder("phimoe", "PhiMoEForCausalLM", **{**experts, **values})
+
+
+def mistral4(**values):
+    """DeepSeek's shape; groups of experts count as their two best."""
+    defaults = {"architectures": ["Mistral4ForCausalLM"], "model_type": "mistral4", "routed_scaling_factor": 1.0, "n_group": 1, "topk_group": 1}
+    rope = {**ministral3()["rope_parameters"], "partial_rotary_factor": 0.5}
+    config = {**deepseek_v3(), **defaults, "rope_parameters": rope, "rope_interleave": True, "n_shared_experts": 1, **values}
+    for name in ("topk_method", "scoring_func", "rope_scaling", "rope_theta"):
+        del config[name]
+    return config

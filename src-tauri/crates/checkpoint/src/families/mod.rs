@@ -31,6 +31,7 @@ mod mellum;
 mod minicpm;
 mod minimax;
 mod mistral;
+mod mistral4;
 mod mixtral;
 mod mllama;
 mod nemotron;
@@ -100,6 +101,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     minicpm::FAMILIES,
     minimax::FAMILIES,
     mistral::FAMILIES,
+    mistral4::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
     nemotron::FAMILIES,
