@@ -229,3 +229,21 @@ def mistral4(**values):
     for name in ("topk_method", "scoring_func", "rope_scaling", "rope_theta"):
         del config[name]
     return config
+
+
+def muse_glimmer(**values):
+    defaults = {
+        "head_dim": 32,
+        "num_hidden_layers": 4,
+        "post_norm_eps": 1e-2,
+        "sliding_window": WINDOW,
+        "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+        "qk_scale_factor": 1.7,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0},
+        "output_multiplier": 0.4,
+        # Smaller than real ones, so that one that is not applied shows.
+        "final_logit_softcapping": 6.0,
+    }
+    config = decoder("muse_glimmer", "MuseGlimmerForConditionalGeneration", **{**defaults, **values})
+    del config["rope_theta"]
+    return config

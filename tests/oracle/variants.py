@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, mistral4, phimoe, solar_open,
+    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, mistral4, muse_glimmer, phimoe,
+    solar_open,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -257,6 +258,9 @@ EXPERTS = [
     Variant("mistral4", mistral4(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("mistral4-4bit", mistral4(tie_word_embeddings=True), F32, Q(4, 32)),
     Variant("mistral4-groups", mistral4(n_group=4, topk_group=2, q_lora_rank=None, first_k_dense_replace=0, rope_interleave=False)),
+    Variant("muse-glimmer", muse_glimmer(), layout=(layouts.beside_a_tower,), towers=("vision_tower", "vision_adapter")),
+    Variant("muse-glimmer-4bit", muse_glimmer(tie_word_embeddings=True), BF16, Q(4, 64)),
+    Variant("muse-glimmer-f16", muse_glimmer(num_key_value_heads=1, layer_types=["sliding_attention", "full_attention"] * 2), F16),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

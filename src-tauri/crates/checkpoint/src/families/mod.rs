@@ -34,6 +34,7 @@ mod mistral;
 mod mistral4;
 mod mixtral;
 mod mllama;
+mod muse_glimmer;
 mod nemotron;
 mod nomic_bert;
 mod olmo;
@@ -104,6 +105,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mistral4::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
+    muse_glimmer::FAMILIES,
     nemotron::FAMILIES,
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
