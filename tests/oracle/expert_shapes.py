@@ -247,3 +247,27 @@ def muse_glimmer(**values):
     config = decoder("muse_glimmer", "MuseGlimmerForConditionalGeneration", **{**defaults, **values})
     del config["rope_theta"]
     return config
+
+
+def spark2_5(**values):
+    ropes = {
+        "full_attention": {"rope_theta": 500000.0, "partial_rotary_factor": 0.5},
+        "sliding_attention": {"rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+    }
+    defaults = {
+        "head_dim": 32,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 6,
+        "sliding_window": WINDOW,
+        "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+        "rope_parameters": ropes,
+        "hidden_act": "gelu",
+        "gate_attn_act_mode": "sigmoid",
+        "headwise_attn_output_gate": True,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": True,
+    }
+    config = decoder("spark2_5", "Spark2_5ForCausalLM", **{**defaults, **values})
+    del config["rope_theta"]
+    return config

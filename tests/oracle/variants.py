@@ -6,7 +6,7 @@ import layouts
 import repairs
 from expert_shapes import (
     afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, mistral4, muse_glimmer, phimoe,
-    solar_open,
+    solar_open, spark2_5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -261,6 +261,9 @@ EXPERTS = [
     Variant("muse-glimmer", muse_glimmer(), layout=(layouts.beside_a_tower,), towers=("vision_tower", "vision_adapter")),
     Variant("muse-glimmer-4bit", muse_glimmer(tie_word_embeddings=True), BF16, Q(4, 64)),
     Variant("muse-glimmer-f16", muse_glimmer(num_key_value_heads=1, layer_types=["sliding_attention", "full_attention"] * 2), F16),
+    Variant("spark2.5", spark2_5()),
+    Variant("spark2.5-4bit", spark2_5(tie_word_embeddings=False), BF16, Q(4, 64)),
+    Variant("spark2.5-bias-f16", spark2_5(attention_bias=True, mlp_bias=True, num_key_value_heads=3), F16),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

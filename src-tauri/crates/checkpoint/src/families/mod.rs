@@ -51,6 +51,7 @@ mod seed_oss;
 mod shapes;
 mod smollm3;
 mod source;
+mod spark2_5;
 mod stablelm;
 mod starcoder2;
 #[cfg(test)]
@@ -117,6 +118,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen_moe::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
+    spark2_5::FAMILIES,
     stablelm::FAMILIES,
     starcoder2::FAMILIES,
     vision::internvit::FAMILIES,
