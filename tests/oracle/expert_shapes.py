@@ -271,3 +271,33 @@ def spark2_5(**values):
     config = decoder("spark2_5", "Spark2_5ForCausalLM", **{**defaults, **values})
     del config["rope_theta"]
     return config
+
+
+def step3p5(**values):
+    kinds = ["full_attention"] + ["sliding_attention"] * 3
+    experts = {
+        "head_dim": 32,
+        "num_hidden_layers": 4,
+        "num_attention_groups": 2,
+        "sliding_window": WINDOW,
+        # Real lists go on with layers that guess tokens ahead.
+        "layer_types": kinds + ["sliding_attention"],
+        "attention_other_setting": {"attention_type": "sliding_attention", "num_attention_heads": 6, "num_attention_groups": 3, "head_dim": 32},
+        "rope_theta": [500000.0, 10000.0, 10000.0, 10000.0, 10000.0],
+        "partial_rotary_factors": [0.5, 1.0, 1.0, 1.0, 1.0],
+        "rope_scaling": {"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 32.0, "original_max_position_embeddings": 128},
+        "yarn_only_types": ["full_attention"],
+        "use_head_wise_attn_gate": True,
+        "moe_num_experts": 8,
+        "moe_top_k": 3,
+        "moe_intermediate_size": 64,
+        "share_expert_dim": 128,
+        "moe_layers_enum": "1,2,3",
+        "moe_router_scaling_factor": 3.0,
+        "norm_expert_weight": True,
+        "swiglu_limits": [0.0, 0.0, 0.5, 0.7, 0.0],
+        "swiglu_limits_shared": [0.0, 0.0, 0.0, 0.6, 0.0],
+    }
+    config = decoder("step3p5", "Step3p5ForCausalLM", **{**experts, **values})
+    del config["num_key_value_heads"]
+    return config

@@ -6,7 +6,7 @@ import layouts
 import repairs
 from expert_shapes import (
     afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, mistral4, muse_glimmer, phimoe,
-    solar_open, spark2_5,
+    solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -264,6 +264,9 @@ EXPERTS = [
     Variant("spark2.5", spark2_5()),
     Variant("spark2.5-4bit", spark2_5(tie_word_embeddings=False), BF16, Q(4, 64)),
     Variant("spark2.5-bias-f16", spark2_5(attention_bias=True, mlp_bias=True, num_key_value_heads=3), F16),
+    Variant("step3.5", step3p5(), layout=(layouts.step_experts,)),
+    Variant("step3.5-4bit", step3p5(), F32, Q(4, 64)),
+    Variant("step3.5-ungated", step3p5(moe_layers_enum=None, rope_theta=10000.0, yarn_only_types=None, use_head_wise_attn_gate=False)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

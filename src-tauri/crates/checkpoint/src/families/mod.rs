@@ -54,6 +54,7 @@ mod source;
 mod spark2_5;
 mod stablelm;
 mod starcoder2;
+mod step3p5;
 #[cfg(test)]
 mod tests;
 pub mod vision;
@@ -121,6 +122,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     spark2_5::FAMILIES,
     stablelm::FAMILIES,
     starcoder2::FAMILIES,
+    step3p5::FAMILIES,
     vision::internvit::FAMILIES,
     vision::pixtral::FAMILIES,
 ];
