@@ -301,3 +301,16 @@ def step3p5(**values):
     config = decoder("step3p5", "Step3p5ForCausalLM", **{**experts, **values})
     del config["num_key_value_heads"]
     return config
+
+
+def dbrx(**values):
+    config = decoder("dbrx", "DbrxForCausalLM")
+    kept = ("architectures", "model_type", "vocab_size", "tie_word_embeddings")
+    shape = {
+        "d_model": 128,
+        "n_heads": 4,
+        "n_layers": 3,
+        "attn_config": {"clip_qkv": 1.5, "kv_n_heads": 2, "rope_theta": 500000},
+        "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 8, "moe_top_k": 3},
+    }
+    return {**{name: config[name] for name in kept}, **shape, **values}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    afmoe, bailing_moe, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, mistral4, muse_glimmer, phimoe,
-    solar_open, spark2_5, step3p5,
+    afmoe, bailing_moe, dbrx, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, mistral4, muse_glimmer,
+    phimoe, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -267,6 +267,9 @@ EXPERTS = [
     Variant("step3.5", step3p5(), layout=(layouts.step_experts,)),
     Variant("step3.5-4bit", step3p5(), F32, Q(4, 64)),
     Variant("step3.5-ungated", step3p5(moe_layers_enum=None, rope_theta=10000.0, yarn_only_types=None, use_head_wise_attn_gate=False)),
+    Variant("dbrx", dbrx()),
+    Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
+    Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + EXPERTS

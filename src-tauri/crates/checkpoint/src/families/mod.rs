@@ -4,6 +4,7 @@ mod afmoe;
 mod bailing;
 mod bert;
 mod cohere;
+mod dbrx;
 mod deepseek;
 mod ernie4_5;
 mod exaone;
@@ -78,6 +79,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     bailing::FAMILIES,
     bert::FAMILIES,
     cohere::FAMILIES,
+    dbrx::FAMILIES,
     deepseek::FAMILIES,
     ernie4_5::FAMILIES,
     exaone::FAMILIES,
