@@ -124,6 +124,7 @@ impl EncoderConfig {
                 heads: self.heads.into(),
                 key_heads: self.heads.into(),
                 width: self.head_dim().into(),
+                value_width: self.head_dim().into(),
                 window: None,
                 keys: Keys::Own,
                 norms: HeadNorms::None,

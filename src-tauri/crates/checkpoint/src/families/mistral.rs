@@ -41,7 +41,11 @@ pub(super) fn ministral3(source: Source<'_>) -> Result<Family, Error> {
     if let Some(rope) = source.text.object("rope_parameters")? {
         if let Some(beta) = rope.number("llama_4_scaling_beta")? {
             let original_context = rope.required("original_max_position_embeddings")?;
-            let scaling = QueryScaling { beta, original_context };
+            let scaling = QueryScaling {
+                beta,
+                original_context,
+                from_one: false,
+            };
             config.each_attention(|attention| attention.query_scaling = Some(scaling));
         }
     }

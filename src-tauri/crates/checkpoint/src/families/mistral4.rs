@@ -56,5 +56,9 @@ fn query_scaling(text: Fields<'_>) -> Result<Option<QueryScaling>, Error> {
     };
     let original_context = rope.number(CONTEXT)?.unwrap_or(8192);
     check_nonzero(CONTEXT, original_context)?;
-    Ok(Some(QueryScaling { beta, original_context }))
+    Ok(Some(QueryScaling {
+        beta,
+        original_context,
+        from_one: false,
+    }))
 }

@@ -19,6 +19,8 @@ pub(crate) struct AttentionCost {
     pub key_heads: u64,
     /// Width of a head.
     pub width: u64,
+    /// Width of a value.
+    pub value_width: u64,
     pub window: Option<u64>,
     pub keys: Keys,
     pub norms: HeadNorms,
@@ -61,15 +63,17 @@ pub(crate) struct ScoreShape {
 impl AttentionCost {
     /// Numbers that the projection produces, those of the gate included.
     fn projected(&self) -> u64 {
-        (self.heads + self.projected_keys()) * self.width + self.gate
+        let own = match self.keys {
+            Keys::Own => self.pair(),
+            Keys::AreValues => self.key_heads * self.width,
+            Keys::Shared => 0,
+        };
+        self.heads * self.width + own + self.gate
     }
 
-    fn projected_keys(&self) -> u64 {
-        match self.keys {
-            Keys::Own => 2 * self.key_heads,
-            Keys::AreValues => self.key_heads,
-            Keys::Shared => 0,
-        }
+    /// Numbers of the keys and values of a position.
+    fn pair(&self) -> u64 {
+        self.key_heads * (self.width + self.value_width)
     }
 
     /// Projections, norms and positions of all heads.
@@ -103,11 +107,11 @@ impl AttentionCost {
 
     fn scores(&self, pass: &mut Prefill<'_>) {
         let seen = self.window.map_or(pass.positions, |window| pass.seen(window));
-        let outputs = self.heads * self.width;
+        let outputs = self.heads * self.value_width;
         pass.attend(&ScoreShape {
             heads: self.heads,
             width: self.width,
-            value_width: self.width,
+            value_width: self.value_width,
             seen,
             sinks: self.sinks,
             capped: self.capped,
@@ -128,7 +132,7 @@ impl MixerCost for AttentionCost {
     fn weights(&self, hidden: u64) -> Vec<Part> {
         vec![
             Part::matrix(self.projected(), hidden),
-            Part::matrix(hidden, self.heads * self.width),
+            Part::matrix(hidden, self.heads * self.value_width),
         ]
     }
 
@@ -137,9 +141,12 @@ impl MixerCost for AttentionCost {
             (Keys::Shared, _) => 0,
             (_, Some(window)) => {
                 let rows = positions.min(window.saturating_sub(1) + format.chunk.min(positions));
-                2 * self.key_heads * self.width * format.kv_element * rows
+                self.pair() * format.kv_element * rows
             }
-            (_, None) => 2 * self.key_heads * format.row(self.width) * CacheFormat::grown(positions),
+            (_, None) => {
+                let row = format.row(self.width) + format.row(self.value_width);
+                self.key_heads * row * CacheFormat::grown(positions)
+            }
         }
     }
 
@@ -153,7 +160,7 @@ impl MixerCost for AttentionCost {
         }
         if self.window.is_none() && pass.cache.quantizes(self.width) {
             // Quantized keys and values become plain again for a chunk.
-            pass.take(2 * self.key_heads * self.width * pass.positions * pass.element, 0);
+            pass.take(self.pair() * pass.positions * pass.element, 0);
             pass.in_place(1);
         }
         self.scores(pass);

@@ -330,6 +330,7 @@ impl Gemma4Config {
                 heads: self.num_attention_heads.into(),
                 key_heads: self.key_heads(layer).into(),
                 width: self.head_width(layer).into(),
+                value_width: self.head_width(layer).into(),
                 window: (!full).then_some(self.sliding_window.into()),
                 keys,
                 norms,

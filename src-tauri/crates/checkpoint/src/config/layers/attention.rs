@@ -17,8 +17,15 @@ pub struct AttentionConfig {
     pub stored_key_heads: u32,
     /// Width of a head.
     pub head_dim: u32,
+    /// Width of a value.
+    pub value_dim: u32,
+    /// Factor of the values (MiMo V2).
+    pub value_scale: Option<f32>,
     /// Positions a query sees, itself included; `None` for all.
     pub window: Option<u32>,
+    /// Positions are cut into chunks of this many, and a query sees those of its own alone (Llama 4); the same for all
+    /// layers that have such chunks.
+    pub chunk: Option<u32>,
     /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes); `None` for layers without positions.
     pub rope: Option<usize>,
     /// Factor of the scores, without what the rope adds.
@@ -52,7 +59,10 @@ impl AttentionConfig {
             key_heads,
             stored_key_heads: key_heads,
             head_dim,
+            value_dim: head_dim,
+            value_scale: None,
             window: None,
+            chunk: None,
             rope,
             scale: (head_dim as f32).powf(-0.5),
             softcap: None,
@@ -106,6 +116,8 @@ pub enum QkNorm {
     PerHead,
     /// The same without factors (Muse Glimmer).
     PerHeadBare,
+    /// Without factors, and after they have turned (Llama 4).
+    PerHeadBareTurned,
     /// `q_norm`, `k_norm` over the width of one head after they have turned (HunYuan).
     PerHeadTurned,
     /// `q_norm`, `k_norm` over all heads together (OLMo 2).
@@ -119,6 +131,8 @@ pub struct QueryScaling {
     pub beta: f32,
     /// Positions without growth.
     pub original_context: u32,
+    /// True if positions count from 1 (Llama 4).
+    pub from_one: bool,
 }
 
 impl QkNorm {
@@ -127,7 +141,7 @@ impl QkNorm {
         match self {
             Self::None => (HeadNorms::None, true),
             Self::PerHead | Self::PerHeadBare => (HeadNorms::Together, true),
-            Self::PerHeadTurned => (HeadNorms::Together, false),
+            Self::PerHeadTurned | Self::PerHeadBareTurned => (HeadNorms::Together, false),
             Self::Whole => (HeadNorms::Separate, false),
         }
     }
@@ -147,6 +161,17 @@ impl AttentionConfig {
                 .saturating_mul(self.head_dim.into())
                 .saturating_add(self.gate_width()),
         )?;
+        check_head("v_head_dim", self.value_dim)?;
+        check_width("v_head_dim", u64::from(self.heads) * u64::from(self.value_dim))?;
+        if self.value_dim != self.head_dim && (self.qk_norm != QkNorm::None || self.joined_by_key_head) {
+            return Err(Error::Unsupported(
+                "norms of heads whose values have another width".into(),
+            ));
+        }
+        check_positive("attention_value_scale", self.value_scale.unwrap_or(1.0))?;
+        let chunk = self.chunk.unwrap_or(1);
+        check_nonzero("attention_chunk_size", chunk)?;
+        check_width("attention_chunk_size", chunk.into())?;
         let window = self.window.unwrap_or(1);
         check_nonzero("sliding_window", window)?;
         check_width("sliding_window", window.into())?;
@@ -168,7 +193,7 @@ impl AttentionConfig {
         match self.output_gate.map(|gate| gate.source) {
             None => 0,
             Some(GateSource::Heads) => self.heads.into(),
-            Some(GateSource::Queries | GateSource::Numbers) => u64::from(self.heads) * u64::from(self.head_dim),
+            Some(GateSource::Queries | GateSource::Numbers) => u64::from(self.heads) * u64::from(self.value_dim),
         }
     }
 
@@ -178,10 +203,11 @@ impl AttentionConfig {
             heads: self.heads.into(),
             key_heads: self.key_heads.into(),
             width: self.head_dim.into(),
+            value_width: self.value_dim.into(),
             window: self.window.map(u64::from),
             keys: Keys::Own,
             norms,
-            one_kernel: one_kernel && self.rope.is_some(),
+            one_kernel: one_kernel && self.rope.is_some() && self.value_dim == self.head_dim,
             gate: self.gate_width(),
             sinks: self.sinks,
             capped: self.softcap.is_some(),

@@ -35,6 +35,8 @@ pub struct RouterConfig {
     pub normalised: bool,
     /// Factor of the scores of the chosen.
     pub factor: f32,
+    /// True if what goes into an expert is multiplied by its score, instead of what comes out (Llama 4).
+    pub on_input: bool,
     /// If `e_score_correction_bias` is added to the scores for the choice, and for nothing else.
     pub correction: Correction,
     /// Groups of experts of which only the best are chosen from.
@@ -49,6 +51,7 @@ impl RouterConfig {
             softcap: None,
             normalised,
             factor: 1.0,
+            on_input: false,
             correction: Correction::None,
             groups: None,
         }

@@ -4,7 +4,7 @@ use checkpoint::config::decoder::{AttentionConfig, GateSource, QkNorm};
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
-use mlx::recording::{CacheOf, CachedAttention};
+use mlx::recording::{self, CacheOf, CachedAttention};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -25,11 +25,19 @@ pub struct Attention {
     heads: i32,
     key_heads: i32,
     width: i32,
+    /// Width of a value.
+    value_width: i32,
     window: Option<u32>,
+    /// True if a query sees its chunk alone.
+    chunked: bool,
+    /// True if queries grow with their position.
+    scales_queries: bool,
     mask: usize,
     rope: Option<usize>,
     /// The factor of the scores.
     scale: f32,
+    /// The factor of the values.
+    value_scale: Option<Tensor>,
     /// The way of scores that are squeezed.
     capped: Option<CappedAttention>,
     /// The least and the greatest number of queries, keys and values.
@@ -61,7 +69,7 @@ impl Attention {
     /// norms.
     pub fn load(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
-        let hidden = loading.config.hidden_size as i32;
+        let (value_width, hidden) = (config.value_dim as i32, loading.config.hidden_size as i32);
         let scale = config.scale * config.rope.map_or(1.0, |rope| loading.ropes[rope].score_factor());
         let norms = head_norms(config, path, loading)?;
         let qkv_proj = qkv_proj(config, path, loading)?;
@@ -80,7 +88,11 @@ impl Attention {
             heads,
             key_heads,
             width,
+            value_width,
             window: config.window,
+            chunked: config.chunk.is_some(),
+            scales_queries: config.query_scaling.is_some(),
+            value_scale: Tensor::optional_scalar(config.value_scale, loading.dtype)?,
             mask: loading.mask(config.window),
             rope: config.rope,
             scale,
@@ -96,7 +108,7 @@ impl Attention {
             qkv_proj,
             norms,
             sinks,
-            o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * width, hidden)?,
+            o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * value_width, hidden)?,
         })
     }
 
@@ -146,18 +158,29 @@ impl Attention {
             window: self.window,
             sinks: self.sinks.as_ref(),
         };
-        let by_kernel = match self.capped {
-            None => kernels().attend_cached(cached)?,
-            Some(_) => None,
+        let by_kernel = match self.capped.is_some() || self.is_uncommon() {
+            false => kernels().attend_cached(cached)?,
+            true => None,
         };
         let attended = match by_kernel {
             Some(attended) => attended,
             None => self.attend(&queries, (&keys, &values), step, caches)?,
         };
+        // What is found grows as the values do.
+        let attended = match &self.value_scale {
+            Some(factor) => attended.mul(factor)?,
+            None => attended,
+        };
         match gate {
             Some((gate, numbers)) => self.o_proj.forward(&gate.apply(&attended, &numbers)?),
             None => self.o_proj.forward(&attended),
         }
+    }
+
+    /// True if a query sees its chunk alone or values have another width than keys, which no kernel for recorded steps
+    /// does.
+    fn is_uncommon(&self) -> bool {
+        self.chunked || self.value_width != self.width
     }
 
     /// Attention of each sequence by its own cache, `[rows, heads · width]`.
@@ -168,15 +191,27 @@ impl Attention {
         step: &Step<'_>,
         caches: &mut [&mut Cache],
     ) -> Result<Tensor> {
+        if self.is_uncommon() && recording::is_on() {
+            return Err(mlx::Error::Unsupported(
+                "a recorded step with chunks or values of another width".into(),
+            ));
+        }
         each_sequence(caches, |rows, cache| {
             let queries = rows.of(queries)?;
-            let (queries, scale) = match &step.query_scaling[rows.index()] {
+            let scaling = step.query_scaling[rows.index()].as_ref();
+            let (queries, scale) = match scaling.filter(|_| self.scales_queries) {
                 None => (queries, self.scale),
                 Some(QueryScale::Single(factor)) => (queries, self.scale * factor),
                 Some(scale @ QueryScale::PerPosition(_)) => (scale.apply(&queries)?, self.scale),
             };
             let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
-            let mask = &step.masks[self.mask];
+            let (seen, mask) = match self.chunked {
+                true => {
+                    let chunk = &step.chunks[rows.index()];
+                    (seen.since(chunk.start)?, &chunk.mask)
+                }
+                false => (seen, &step.masks[self.mask]),
+            };
             match &self.capped {
                 Some(capped) => capped.forward(&queries, &seen, mask),
                 None => scaled_dot_product_attention(&queries, &seen, scale, mask, self.sinks.as_ref()),
@@ -187,6 +222,9 @@ impl Attention {
     /// Queries, keys and values `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`,
     /// normed and turned.
     fn compose(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
+        if self.value_width != self.width {
+            return self.compose_apart(all, step);
+        }
         let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
         Ok(match &self.norms {
             HeadNorms::None | HeadNorms::Turned(_) => {
@@ -212,6 +250,21 @@ impl Attention {
         })
     }
 
+    /// The same for values of another width than keys, and heads without norms.
+    fn compose_apart(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
+        let (heads, turning) = (self.heads, self.heads + self.key_heads);
+        let split = turning * self.width;
+        let turned = self.rotate(&self.by_head(&all.slice(1, 0, split)?, turning, step)?, step)?;
+        let values = all.slice(1, split, all.dim(1))?;
+        let values = match values.dim(0) {
+            rows if rows as usize == step.sequences => values.reshape(&[rows, self.key_heads, 1, self.value_width])?,
+            length => values
+                .reshape(&[1, length, self.key_heads, self.value_width])?
+                .swapaxes(1, 2)?,
+        };
+        Ok((turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values))
+    }
+
     /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`; the rows of several
     /// sequences to `[sequences, count, 1, width]`.
     fn by_head(&self, x: &Tensor, count: i32, step: &Step<'_>) -> Result<Tensor> {
@@ -235,7 +288,9 @@ impl Attention {
             HeadNorms::PerHead(norm) => Some(norm),
             HeadNorms::Whole(_) => return Ok(None),
         };
-        let Some(rope) = self.rope else { return Ok(None) };
+        let Some(rope) = self.rope.filter(|_| self.value_width == self.width) else {
+            return Ok(None);
+        };
         // Rows that the gate's part was cut from are not contiguous.
         if self.output_gate.is_some() && all.dim(0) > 1 && device() != Device::Cpu {
             return Ok(None);
@@ -262,7 +317,7 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
     let mut parts = if loading.weights.has(&format!("{joined}.weight")) && source != Some(GateSource::Queries) {
         bias("qkv_proj")?;
         let stored = config.stored_key_heads as i32;
-        let projection = Projection::new(joined, queries + 2 * stored * width);
+        let projection = Projection::new(joined, queries + stored * (width + config.value_dim as i32));
         let shared = config.heads as i32 / config.key_heads as i32 * width;
         let by_key_head = [0..shared, shared..shared + width, shared + width..shared + 2 * width];
         vec![match config.key_heads as i32 / stored {
@@ -279,11 +334,13 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
             }
             Some(GateSource::Numbers | GateSource::Heads) | None => Projection::new(part("q_proj"), queries),
         };
-        let [k_proj, v_proj] = ["k_proj", "v_proj"].map(|name| Projection::new(part(name), keys));
+        let values = (config.key_heads * config.value_dim) as i32;
+        let [k_proj, v_proj] =
+            [("k_proj", keys), ("v_proj", values)].map(|(name, width)| Projection::new(part(name), width));
         vec![q_proj, k_proj, v_proj]
     };
     let gate = match source {
-        Some(GateSource::Numbers) => Some(queries),
+        Some(GateSource::Numbers) => Some((config.heads * config.value_dim) as i32),
         Some(GateSource::Heads) => Some(config.heads as i32),
         Some(GateSource::Queries) | None => None,
     };
@@ -294,7 +351,8 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
 fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
-    let mut take = |name: &str, width: i32| match norm.bare || config.qk_norm == QkNorm::PerHeadBare {
+    let bare = matches!(config.qk_norm, QkNorm::PerHeadBare | QkNorm::PerHeadBareTurned);
+    let mut take = |name: &str, width: i32| match norm.bare || bare {
         true => Ok(ones(width, loading.dtype)?),
         false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm),
     };
@@ -306,7 +364,7 @@ fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_
             let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();
             HeadNorms::PerHead(RmsNorm::new(concatenate(&rows, 0)?, norm.eps))
         }
-        QkNorm::PerHeadTurned => HeadNorms::Turned([
+        QkNorm::PerHeadTurned | QkNorm::PerHeadBareTurned => HeadNorms::Turned([
             RmsNorm::new(take("q_norm", width)?, norm.eps),
             RmsNorm::new(take("k_norm", width)?, norm.eps),
         ]),

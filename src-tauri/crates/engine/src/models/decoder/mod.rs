@@ -37,7 +37,7 @@ use layer::Layer;
 use load_context::LoadContext;
 use norm::Norm;
 use residual_add::ResidualAdd;
-use step::{query_scale, Step};
+use step::{query_scale, InChunk, Step};
 
 /// The model.
 #[derive(Parameters)]
@@ -54,6 +54,8 @@ pub struct Decoder {
     ropes: Vec<Rope>,
     /// For each window a layer that has it, whose cache then tells its mask.
     windows: Vec<usize>,
+    /// Positions of a chunk, for layers that stay in theirs.
+    chunk: Option<u32>,
     #[parameters(skip)]
     query_scaling: Option<QueryScaling>,
     norm: Norm,
@@ -132,6 +134,13 @@ impl Decoder {
                 .collect(),
             layers,
             ropes,
+            chunk: config.layers.iter().find_map(|layer| match &layer.mixer {
+                decoder::Mixer::Attention(attention) => attention.chunk,
+                decoder::Mixer::DeltaNet(_)
+                | decoder::Mixer::GatedConv(_)
+                | decoder::Mixer::Mla(_)
+                | decoder::Mixer::CrossAttention(_) => None,
+            }),
             query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
                 decoder::Mixer::Attention(attention) => attention.query_scaling,
                 decoder::Mixer::Mla(latent) => latent.query_scaling,
@@ -234,6 +243,13 @@ impl Decoder {
                 .iter()
                 .map(|layer| sequences[0][*layer].mask(length, last_seen.as_deref()))
                 .collect::<Result<_>>()?,
+            chunks: match self.chunk {
+                Some(chunk) => {
+                    let chunks = offsets.iter().map(|offset| InChunk::new(chunk, *offset, length));
+                    chunks.collect::<Result<_>>()?
+                }
+                None => Vec::new(),
+            },
             query_scaling: offsets.iter().map(scale).collect(),
             images: input.images,
         })

@@ -24,7 +24,7 @@ impl OutputGate {
         Ok(Some(Self {
             heads: config.heads as i32,
             width: match gate.source {
-                GateSource::Queries | GateSource::Numbers => config.head_dim as i32,
+                GateSource::Queries | GateSource::Numbers => config.value_dim as i32,
                 GateSource::Heads => 1,
             },
             zero: match gate.function {

@@ -26,6 +26,8 @@ pub struct SparseMoe {
     router: Router,
     experts: Experts,
     shared_experts: Option<Mlp>,
+    /// One, if what goes into the experts is weighed.
+    one: Option<Tensor>,
     /// How much these count.
     #[parameters(skip)]
     balance: Balance,
@@ -56,6 +58,9 @@ impl SparseMoe {
             bias: config.bias,
         };
         let activation = Activation::new(config.activation, loading.dtype)?;
+        // If what goes in is weighed, each of a token's experts gets something else.
+        let on_input = config.router.on_input;
+        let chosen = if on_input { 1 } else { config.top_k as i32 };
         let shared = config.shared.map(|shared| DenseConfig {
             width: shared.width,
             activation: shared.activation,
@@ -65,10 +70,11 @@ impl SparseMoe {
             gates: Linear::load_joined(loading.weights, &gates, hidden)?,
             count,
             router: Router::load(config, path, loading)?,
-            experts: Experts::load(loading.weights, path, shape, config.top_k as i32, activation)?,
+            experts: Experts::load(loading.weights, path, shape, chosen, activation)?,
             shared_experts: shared
                 .map(|shared| Mlp::load(&shared, &format!("{path}.shared_experts"), loading))
                 .transpose()?,
+            one: on_input.then(|| Tensor::scalar(1.0, loading.dtype)).transpose()?,
             balance,
         })
     }
@@ -90,7 +96,10 @@ impl SparseMoe {
             Balance::Gated | Balance::Shares => numbers.slice(1, 0, self.count)?,
         };
         let (indices, shares) = self.router.choose(&routed)?;
-        let fed = self.experts.forward(x, &indices, &shares)?;
+        let fed = match &self.one {
+            None => self.experts.forward(x, &indices, &shares)?,
+            Some(one) => self.weighed(x, &indices, &shares, one)?,
+        };
         let Some(shared) = &self.shared_experts else {
             return Ok(fed);
         };
@@ -107,6 +116,21 @@ impl SparseMoe {
                     .add(&shared.mul(&shares.slice(1, 1, 2)?)?)
             }
         }
+    }
+
+    /// The experts `indices` `[length, chosen]`, each of what it gets times its share.
+    fn weighed(&self, x: &Tensor, indices: &Tensor, shares: &Tensor, one: &Tensor) -> Result<Tensor> {
+        let ones = one.broadcast(&[x.dim(0), 1])?;
+        let mut sum: Option<Tensor> = None;
+        for column in 0..indices.dim(1) {
+            let of = |all: &Tensor| all.slice(1, column, column + 1);
+            let fed = self.experts.forward(&x.mul(&of(shares)?)?, &of(indices)?, &ones)?;
+            sum = Some(match sum {
+                Some(sum) => sum.add(&fed)?,
+                None => fed,
+            });
+        }
+        sum.map_or_else(|| Tensor::zeros(x.shape(), x.dtype()), Ok)
     }
 
     /// The stream's norm and its experts in one launch; `None` if no kernel does that.
@@ -169,6 +193,22 @@ enum Constants {
     },
 }
 
+impl Constants {
+    fn new(scoring: Scoring, dtype: Dtype) -> Result<Self> {
+        let scalar = |number: f32| Tensor::scalar(number, dtype);
+        Ok(match scoring {
+            Scoring::Softmax | Scoring::Sigmoid => Self::None,
+            Scoring::SqrtSoftplus => Self::SqrtSoftplus {
+                zero: scalar(0.0)?,
+                least: scalar(f32::MIN_POSITIVE)?,
+            },
+            Scoring::SparseMixer { jitter } => Self::SparseMixer {
+                band: scalar(2.0 * jitter)?,
+            },
+        })
+    }
+}
+
 impl Router {
     fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let router = config.router;
@@ -203,16 +243,7 @@ impl Router {
                 (_, Some(_)) => Some(scalar(0.0)?),
                 (_, None) => None,
             },
-            constants: match router.scoring {
-                Scoring::Softmax | Scoring::Sigmoid => Constants::None,
-                Scoring::SqrtSoftplus => Constants::SqrtSoftplus {
-                    zero: scalar(0.0)?,
-                    least: scalar(f32::MIN_POSITIVE)?,
-                },
-                Scoring::SparseMixer { jitter } => Constants::SparseMixer {
-                    band: scalar(2.0 * jitter)?,
-                },
-            },
+            constants: Constants::new(router.scoring, dtype)?,
         };
         loading.weights.materialize(router.tensors())?;
         Ok(router)
@@ -340,9 +371,12 @@ mod tests {
             chosen: 2,
             correction: correction.map(|numbers| Tensor::from_f32(&numbers, &[1, 6])),
             factor: scalar(config.factor),
-            cap: None,
-            nothing: scalar(0.0),
-            constants: Constants::None,
+            cap: config.softcap.and_then(scalar),
+            nothing: scalar(match config.scoring {
+                Scoring::SparseMixer { .. } => f32::NEG_INFINITY,
+                _ => 0.0,
+            }),
+            constants: Constants::new(config.scoring, Dtype::Float32).unwrap(),
         };
         let (indices, shares) = router.choose(&Tensor::from_f32(&logits, &[1, 6])).unwrap();
         let indices = indices.to_f32().unwrap().into_iter().map(|index| index as u32);
@@ -389,6 +423,25 @@ mod tests {
         assert_close(&choose(config, None, scores), &[(2, 1.4), (3, 1.6)]);
         let corrected = choose(config, Some([0.0, 0.0, 0.0, 0.0, 0.9, 0.0]), scores);
         assert_close(&corrected, &[(3, 1.6), (4, 0.4)]);
+    }
+
+    #[test]
+    fn scores_may_be_roots_of_squeezed_logits() {
+        let config = RouterConfig {
+            softcap: Some(2.0),
+            ..RouterConfig::new(Scoring::SqrtSoftplus, false)
+        };
+        let score = |logit: f32| (2.0 * (logit / 2.0).tanh()).exp().ln_1p().sqrt();
+        let found = choose(config, None, [-40.0, 3.0, 0.5, 1.0, -1.0, 0.0]);
+        assert_close(&found, &[(1, score(3.0)), (3, score(1.0))]);
+    }
+
+    #[test]
+    fn an_expert_chosen_in_turn_counts_among_those_about_as_good() {
+        let config = RouterConfig::new(Scoring::SparseMixer { jitter: 0.1 }, false);
+        // 2.0 and 1.9 are near each other, and 1.0 is far from both; once 2.0 is chosen, 1.9 stands alone.
+        let found = choose(config, None, [1.0, 2.0, -2.0, 1.9, 0.0, 1.0]);
+        assert_close(&found, &[(1, 1.0 / (1.0 + (-0.1f32).exp())), (3, 1.0)]);
     }
 
     #[test]
