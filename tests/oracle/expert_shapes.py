@@ -1,5 +1,5 @@
 """As `shapes`, for the younger families, most of which have experts."""
-from shapes import WINDOW, decoder, deepseek_v3, glm4_moe, ministral3, qwen3_moe
+from shapes import CONTEXT, VOCABULARY, WINDOW, decoder, deepseek_v3, glm4_moe, ministral3, qwen3_moe
 
 
 def ernie4_5_moe(**values):
@@ -314,3 +314,63 @@ def dbrx(**values):
         "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 8, "moe_top_k": 3},
     }
     return {**{name: config[name] for name in kept}, **shape, **values}
+
+
+def llama4(**values):
+    """A chunk is longer than those in which tests read, and shorter than their prompts."""
+    text = {
+        "model_type": "llama4_text",
+        "hidden_size": 64,
+        "head_dim": 32,
+        "intermediate_size": 64,
+        "intermediate_size_mlp": 192,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        # mlx-lm norms heads with this one, whatever the config says.
+        "rms_norm_eps": 1e-6,
+        "vocab_size": VOCABULARY,
+        "max_position_embeddings": CONTEXT,
+        "hidden_act": "silu",
+        "tie_word_embeddings": False,
+        "attention_bias": False,
+        "attention_chunk_size": 24,
+        "interleave_moe_layer_step": 1,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 1,
+        "use_qk_norm": True,
+        "no_rope_layers": [],
+        "rope_theta": 500000.0,
+        "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 1.0, "original_max_position_embeddings": 64},
+        "attn_temperature_tuning": 4,
+        # Smaller than real ones, so that queries grow within the prompt.
+        "floor_scale": 16,
+        "attn_scale": 0.1,
+        **values,
+    }
+    return {
+        "architectures": ["Llama4ForConditionalGeneration"],
+        "model_type": "llama4",
+        "text_config": text,
+        "vision_config": {"model_type": "llama4_vision_model", "hidden_size": 32},
+    }
+
+
+def llama4_text(**values):
+    """MobileLLM-R1: dense, and all of it in one chunk."""
+    defaults = {
+        "head_dim": 32,
+        "intermediate_size": 64,
+        "intermediate_size_mlp": 192,
+        "num_hidden_layers": 4,
+        "attention_chunk_size": 512,
+        "interleave_moe_layer_step": 0,
+        "num_local_experts": 0,
+        # mlx-lm norms heads without positions as well.
+        "no_rope_layers": [1, 1, 1, 1],
+        "use_qk_norm": True,
+        "attn_temperature_tuning": False,
+        "tie_word_embeddings": True,
+        "rope_theta": 500000.0,
+    }
+    return decoder("llama4_text", "Llama4ForCausalLM", **{**defaults, **values})

@@ -171,3 +171,13 @@ def step_experts(weights):
         ".mlp.share_expert.": ".share_expert.",
     }
     return {name: value - 1.0 if "norm" in name else value for name, value in _renamed(weights, names).items()}
+
+
+def llama4_experts(weights):
+    """Llama 4 as published: gates and ups of all experts side by side, and matrices turned."""
+    joined = _gate_and_up(weights, "feed_forward.experts", lambda gate, up: mx.concatenate([gate, up], axis=1))
+    turned = {}
+    for name, value in joined.items():
+        bare = re.sub(r"(experts\.\w+)\.weight$", r"\1", name)
+        turned[bare] = value if bare == name else value.swapaxes(1, 2)
+    return turned

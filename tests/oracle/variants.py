@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    afmoe, bailing_moe, dbrx, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, mellum, minimax_m2, mistral4, muse_glimmer,
-    phimoe, solar_open, spark2_5, step3p5,
+    afmoe, bailing_moe, dbrx, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, llama4, llama4_text, mellum,
+    minimax_m2, mistral4, muse_glimmer, phimoe, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -267,6 +267,12 @@ EXPERTS = [
     Variant("step3.5", step3p5(), layout=(layouts.step_experts,)),
     Variant("step3.5-4bit", step3p5(), F32, Q(4, 64)),
     Variant("step3.5-ungated", step3p5(moe_layers_enum=None, rope_theta=10000.0, yarn_only_types=None, use_head_wise_attn_gate=False)),
+    Variant("llama4", llama4(), layout=(layouts.llama4_experts,), towers=("vision_model", "multi_modal_projector")),
+    Variant("llama4-4bit", llama4(interleave_moe_layer_step=2), F32, Q(4, 64)),
+    Variant("llama4-bare", llama4(use_qk_norm=False, attention_bias=True, rope_scaling=None, attn_temperature_tuning=0, num_key_value_heads=4)),
+    Variant("llama4-text", llama4_text()),
+    Variant("llama4-text-4bit", llama4_text(tie_word_embeddings=False), BF16, Q(4, 64)),
+    Variant("llama4-text-f16", llama4_text(use_qk_norm=False, no_rope_layers=[1, 0, 1, 1], num_key_value_heads=1), F16),
     Variant("dbrx", dbrx()),
     Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),

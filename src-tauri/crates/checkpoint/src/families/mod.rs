@@ -28,6 +28,7 @@ mod klear;
 mod laguna;
 mod lfm2;
 mod llama;
+mod llama4;
 mod mellum;
 mod minicpm;
 mod minimax;
@@ -102,6 +103,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     laguna::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
+    llama4::FAMILIES,
     mellum::FAMILIES,
     minicpm::FAMILIES,
     minimax::FAMILIES,
