@@ -1,5 +1,5 @@
 """As `shapes`, for the younger families, most of which have experts."""
-from shapes import CONTEXT, VOCABULARY, WINDOW, decoder, deepseek_v3, glm4_moe, ministral3, qwen3_moe
+from shapes import CONTEXT, EPS, VOCABULARY, WINDOW, decoder, deepseek_v3, glm4_moe, ministral3, qwen3_moe
 
 
 def ernie4_5_moe(**values):
@@ -374,3 +374,39 @@ def llama4_text(**values):
         "rope_theta": 500000.0,
     }
     return decoder("llama4_text", "Llama4ForCausalLM", **{**defaults, **values})
+
+
+def mimo_v2_flash(**values):
+    experts = {
+        "head_dim": 64,
+        "v_head_dim": 32,
+        "swa_num_attention_heads": 6,
+        "swa_num_key_value_heads": 3,
+        "swa_head_dim": 64,
+        "swa_v_head_dim": 32,
+        "num_hidden_layers": 4,
+        "hybrid_layer_pattern": [0, 1, 1, 0],
+        "sliding_window_size": WINDOW,
+        "sliding_window": WINDOW,
+        "add_swa_attention_sink_bias": True,
+        "add_full_attention_sink_bias": False,
+        "attention_value_scale": 0.707,
+        "layernorm_epsilon": EPS,
+        "partial_rotary_factor": 0.38,
+        "rope_theta": 5000000.0,
+        "swa_rope_theta": 10000.0,
+        "moe_layer_freq": [0, 1, 1, 1],
+        "moe_intermediate_size": 64,
+        "n_routed_experts": 8,
+        "n_shared_experts": None,
+        "num_experts_per_tok": 3,
+        "n_group": 1,
+        "topk_group": 1,
+        "topk_method": "noaux_tc",
+        "scoring_func": "sigmoid",
+        "norm_topk_prob": True,
+        "routed_scaling_factor": None,
+    }
+    config = decoder("mimo_v2_flash", "MiMoV2FlashForCausalLM", **{**experts, **values})
+    del config["rms_norm_eps"]
+    return config

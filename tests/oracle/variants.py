@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    afmoe, bailing_moe, dbrx, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, llama4, llama4_text, mellum,
+    afmoe, bailing_moe, dbrx, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, llama4, llama4_text, mellum, mimo_v2_flash,
     minimax_m2, mistral4, muse_glimmer, phimoe, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
@@ -273,6 +273,9 @@ EXPERTS = [
     Variant("llama4-text", llama4_text()),
     Variant("llama4-text-4bit", llama4_text(tie_word_embeddings=False), BF16, Q(4, 64)),
     Variant("llama4-text-f16", llama4_text(use_qk_norm=False, no_rope_layers=[1, 0, 1, 1], num_key_value_heads=1), F16),
+    Variant("mimo-v2-flash", mimo_v2_flash(), layout=(layouts.single_experts,)),
+    Variant("mimo-v2-flash-4bit", mimo_v2_flash(), F32, Q(4, 64)),
+    Variant("mimo-v2-flash-sinks", mimo_v2_flash(add_full_attention_sink_bias=True, attention_value_scale=None, v_head_dim=64, n_shared_experts=1, n_group=4, topk_group=2, routed_scaling_factor=1.5)),
     Variant("dbrx", dbrx()),
     Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),

@@ -73,7 +73,8 @@ pub(super) fn feed_forwards(text: Fields<'_>, config: &mut DecoderConfig) -> Res
     Ok(())
 }
 
-fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
+/// The experts as DeepSeek's configs and those that follow them say it.
+pub(super) fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
     let (top_k, width) = (
         text.required("num_experts_per_tok")?,
         text.required("moe_intermediate_size")?,

@@ -30,6 +30,7 @@ mod lfm2;
 mod llama;
 mod llama4;
 mod mellum;
+mod mimo_v2;
 mod minicpm;
 mod minimax;
 mod mistral;
@@ -105,6 +106,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     llama::FAMILIES,
     llama4::FAMILIES,
     mellum::FAMILIES,
+    mimo_v2::FAMILIES,
     minicpm::FAMILIES,
     minimax::FAMILIES,
     mistral::FAMILIES,
