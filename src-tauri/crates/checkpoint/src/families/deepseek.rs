@@ -52,6 +52,7 @@ pub(super) fn decoder(text: Fields<'_>, eps: Option<f32>) -> Result<DecoderConfi
         scale: (qk_nope_head_dim as f32 + qk_rope_head_dim as f32).powf(-0.5) * loudness(text)?,
         bias: text.flag("attention_bias")?.unwrap_or(false),
         query_scaling: None,
+        indexer: None,
         eps: eps.unwrap_or(shapes.eps),
     };
     let layer = LayerConfig {

@@ -10,6 +10,7 @@ mod delta_net;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
+mod indexer;
 mod layer;
 mod load_context;
 mod mixer;
@@ -301,7 +302,11 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
             decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
-            decoder::Mixer::Mla(latent) => (latent.rope == index).then_some(latent.qk_rope_head_dim),
+            decoder::Mixer::Mla(latent) if latent.rope == index => Some(latent.qk_rope_head_dim),
+            decoder::Mixer::Mla(latent) => {
+                let indexer = latent.indexer.filter(|indexer| indexer.rope == index);
+                indexer.map(|indexer| indexer.head_dim)
+            }
             decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::CrossAttention(_) => None,
         })
     };
