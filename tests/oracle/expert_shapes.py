@@ -410,3 +410,30 @@ def mimo_v2_flash(**values):
     config = decoder("mimo_v2_flash", "MiMoV2FlashForCausalLM", **{**experts, **values})
     del config["rms_norm_eps"]
     return config
+
+
+def deepseek_v32(**values):
+    """DeepSeek V3.2: an index chooses fewer positions than a prompt has."""
+    index = {
+        "architectures": ["DeepseekV32ForCausalLM"],
+        "model_type": "deepseek_v32",
+        "index_head_dim": 64,
+        "index_n_heads": 3,
+        "index_topk": 24,
+    }
+    return {**deepseek_v3(), **index, **values}
+
+
+def glm_moe_dsa(**values):
+    defaults = {
+        "architectures": ["GlmMoeDsaForCausalLM"],
+        "model_type": "glm_moe_dsa",
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0},
+        "indexer_rope_interleave": True,
+        "n_shared_experts": 1,
+        "n_group": 1,
+        "topk_group": 1,
+    }
+    config = {**deepseek_v32(), **defaults, **values}
+    del config["rope_theta"], config["rope_scaling"]
+    return config

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import layouts
 import repairs
 from expert_shapes import (
-    afmoe, bailing_moe, dbrx, ernie4_5_moe, exaone_moe, hunyuan_moe, klear, laguna, llama4, llama4_text, mellum, mimo_v2_flash,
-    minimax_m2, mistral4, muse_glimmer, phimoe, solar_open, spark2_5, step3p5,
+    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, mellum,
+    mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -276,6 +276,12 @@ EXPERTS = [
     Variant("mimo-v2-flash", mimo_v2_flash(), layout=(layouts.single_experts,)),
     Variant("mimo-v2-flash-4bit", mimo_v2_flash(), F32, Q(4, 64)),
     Variant("mimo-v2-flash-sinks", mimo_v2_flash(add_full_attention_sink_bias=True, attention_value_scale=None, v_head_dim=64, n_shared_experts=1, n_group=4, topk_group=2, routed_scaling_factor=1.5)),
+    Variant("deepseek-v32", deepseek_v32(), layout=(layouts.single_experts, layouts.joined_latents)),
+    Variant("deepseek-v32-4bit", deepseek_v32(), F32, Q(4, 32)),
+    Variant("deepseek-v32-interleaved", deepseek_v32(indexer_rope_interleave=True, rope_scaling=None, index_topk=60, index_head_dim=32)),
+    Variant("glm-moe-dsa", glm_moe_dsa(), layout=(layouts.single_experts,)),
+    Variant("glm-moe-dsa-4bit", glm_moe_dsa(), F32, Q(4, 64)),
+    Variant("glm-moe-dsa-all", glm_moe_dsa(index_topk=2048, attention_bias=True)),
     Variant("dbrx", dbrx()),
     Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),

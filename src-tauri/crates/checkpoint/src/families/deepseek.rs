@@ -1,11 +1,12 @@
-//! DeepSeek V2 and V3 and those that share their shape: attention over latents, experts after the first layers.
+//! DeepSeek V2 and V3 and those that share their shape: attention over latents, experts after the first layers. In V3.2
+//! and GLM 5 an index chooses the positions that are looked at.
 
 use super::glm4_moe::feed_forwards;
 use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
 use crate::config::decoder::{Activation, DecoderConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
-use crate::config::mla::MlaConfig;
+use crate::config::mla::{IndexerConfig, MlaConfig};
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
@@ -17,7 +18,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
         &["deepseek_v2", "deepseek_v3", "joyai_llm_flash", "kimi_k2"],
         deepseek,
     ),
+    FamilyRow::text("DeepSeek V3.2", &["deepseek_v32"], deepseek_v32),
     FamilyRow::text("GLM 4.7 Flash", &["glm4_moe_lite"], glm4_moe_lite),
+    FamilyRow::text("GLM 5", &["glm_moe_dsa"], glm_moe_dsa),
 ];
 
 /// The epsilon of the norms of the latents, whatever the config says about the others.
@@ -26,6 +29,36 @@ pub(super) const LATENT_EPS: f32 = 1e-6;
 /// DeepSeek V2, V2 Lite, V3, R1 and Kimi K2.
 pub(super) fn deepseek(source: Source<'_>) -> Result<Family, Error> {
     decoder(source.text, Some(LATENT_EPS))?.family()
+}
+
+/// DeepSeek V3.2, in whose index the halves of a head turn against each other.
+pub(super) fn deepseek_v32(source: Source<'_>) -> Result<Family, Error> {
+    indexed(source.text, false)
+}
+
+/// GLM 5, in whose index neighbors do.
+pub(super) fn glm_moe_dsa(source: Source<'_>) -> Result<Family, Error> {
+    indexed(source.text, true)
+}
+
+/// Models whose queries look at the positions that an index chooses.
+fn indexed(text: Fields<'_>, traditional: bool) -> Result<Family, Error> {
+    let mut config = decoder(text, Some(LATENT_EPS))?;
+    let indexer = IndexerConfig {
+        heads: text.number("index_n_heads")?.unwrap_or(64),
+        head_dim: text.number("index_head_dim")?.unwrap_or(128),
+        top_k: text.number("index_topk")?.unwrap_or(2048),
+        rope: config.ropes.len(),
+    };
+    let traditional = text.flag("indexer_rope_interleave")?.unwrap_or(traditional);
+    let rope = config.ropes.first().cloned();
+    config.ropes.extend(rope.map(|rope| RopeConfig { traditional, ..rope }));
+    config.each_layer(|layer| {
+        if let Mixer::Mla(latent) = &mut layer.mixer {
+            latent.indexer = Some(indexer);
+        }
+    });
+    config.family()
 }
 
 /// GLM 4.7 Flash.

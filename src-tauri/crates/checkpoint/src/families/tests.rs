@@ -417,6 +417,8 @@ fn a_bidirectional_gemma_makes_embeddings() {
 #[test]
 fn parts_that_are_missing_are_refused_by_name() {
     for (model_type, field, value, named) in [
+        ("deepseek_v32", "q_lora_rank", json!(null), "q_lora_rank"),
+        ("deepseek_v32", "index_head_dim", json!(8), "qk_rope_head_dim"),
         ("bailing_moe", "norm_head", json!(true), "norm_head"),
         ("bailing_moe", "use_bias", json!(true), "use_bias"),
         ("bailing_moe", "rotary_dim", json!(64), "rotary_dim"),

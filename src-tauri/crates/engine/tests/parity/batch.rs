@@ -28,7 +28,7 @@ const FAMILIES: [(&str, u64, u64); 16] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 18] = [
+const MORE: [&str; 19] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -47,6 +47,7 @@ const MORE: [&str; 18] = [
     "llama4-text",
     "mimo-v2-flash",
     "dbrx",
+    "deepseek-v32",
 ];
 
 /// How far a logit may be off in 32 bit floats; logits spread over about ten.

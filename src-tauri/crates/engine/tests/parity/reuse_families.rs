@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 13] = [
+const SOME: [&str; 14] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -21,6 +21,7 @@ const SOME: [&str; 13] = [
     "mistral4",
     "llama4",
     "mimo-v2-flash",
+    "deepseek-v32",
 ];
 
 async fn load(engine: &MlxEngine, model: &FolderSource) {
