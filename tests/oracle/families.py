@@ -73,7 +73,8 @@ def figures(variant, folder, ids):
 
 def has_experts(config):
     text = config.get("text_config", config)
-    return any(text.get(name) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+    counts = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "ffn_config")
+    return any(text.get(name) for name in counts)
 
 
 def prepare():

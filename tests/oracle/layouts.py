@@ -147,3 +147,54 @@ def xielu_factors(weights):
     """Apertus as published: each learned factor of its activation is a list of one."""
     learned = ("alpha_p", "alpha_n")
     return {name: value.reshape(1) if name.endswith(learned) else value for name, value in weights.items()}
+
+
+def _renamed(weights, names):
+    """With other words for parts of names."""
+    changed = {}
+    for name, value in weights.items():
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        changed[name] = value
+    return changed
+
+
+def bare_router(weights):
+    """Ling as published: a router without a name of its own inside."""
+    return _renamed(weights, {".gate.gate_proj.": ".gate."})
+
+
+def bias_beside_router(weights):
+    """K-EXAONE as published."""
+    return _renamed(weights, {".gate.e_score_correction_bias": ".e_score_correction_bias"})
+
+
+def laguna_router(weights):
+    """Laguna as published: the correction stands with the experts."""
+    return _renamed(weights, {".gate.proj.": ".gate.", ".gate.e_score_": ".experts.e_score_"})
+
+
+def beside_a_tower(weights):
+    """The text part as it stands in a model that sees."""
+    return {f"language_model.{name}": value for name, value in weights.items()}
+
+
+def step_experts(weights):
+    """Step 3.5 as published: experts beside the dense network, and norms whose weights count from 1."""
+    names = {
+        ".mlp.switch_mlp.": ".moe.",
+        ".mlp.gate.gate.": ".moe.gate.",
+        ".mlp.gate.router_bias": ".moe.router_bias",
+        ".mlp.share_expert.": ".share_expert.",
+    }
+    return {name: value - 1.0 if "norm" in name else value for name, value in _renamed(weights, names).items()}
+
+
+def llama4_experts(weights):
+    """Llama 4 as published: gates and ups of all experts side by side, and matrices turned."""
+    joined = _gate_and_up(weights, "feed_forward.experts", lambda gate, up: mx.concatenate([gate, up], axis=1))
+    turned = {}
+    for name, value in joined.items():
+        bare = re.sub(r"(experts\.\w+)\.weight$", r"\1", name)
+        turned[bare] = value if bare == name else value.swapaxes(1, 2)
+    return turned

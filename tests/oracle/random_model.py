@@ -13,7 +13,7 @@ from layouts import packed_blocks
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
 # Embeddings of tokens and of positions by the names that families have for them.
-TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight")
+TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
 # Variants whose norms are stored as their difference from 1.
 OFFSET_NORMS = ("gemma1", "gemma2", "gemma3", "nemotron", "plamo3")
 # Numbers that no training changes.
@@ -22,7 +22,7 @@ CONSTANTS = ("act_fn.beta", "act_fn.eps")
 
 def embedding_factor(config):
     """The factor that the model applies to its embedding."""
-    if config["model_type"].startswith("gemma"):
+    if config["model_type"].startswith("gemma") or config.get("mup_enabled"):
         return math.sqrt(config["hidden_size"])
     return config.get("embedding_multiplier") or config.get("scale_emb", 1.0)
 
@@ -45,7 +45,7 @@ def draw(name, shape, offset, factor, sharp):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("sinks") or name.endswith("dt_bias"):
         return noise
-    if name.endswith("e_score_correction_bias"):
+    if name.endswith(("e_score_correction_bias", "expert_bias", "router_bias")):
         # Never below 0, what left out groups count as: which of them would win is anybody's choice.
         return 0.1 * mx.abs(noise)
     if name.endswith("per_expert_scale") or name.endswith("router.scale"):

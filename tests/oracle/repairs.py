@@ -5,7 +5,7 @@ import types
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import bitlinear_layers, gemma, gemma2, glm, gpt_bigcode, plamo3
+from mlx_lm.models import bitlinear_layers, gemma, gemma2, glm, gpt_bigcode, hunyuan, plamo3
 from mlx_lm.models.base import create_causal_mask, scaled_dot_product_attention
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
@@ -119,3 +119,18 @@ def ternary_products():
         return mx.quantized_matmul(x, words.sum(axis=-1), scales, -scales, group_size=32, bits=2)
 
     bitlinear_layers.BitLinear.execute_matmul_kernel = multiply
+
+
+def hunyuan_shares():
+    """Shares of several experts that sum to 1, as transformers' `HunYuanMoEV1Gate` has it."""
+
+    def forward(self, x):
+        gates = mx.softmax(self.gate(x), axis=-1, precise=True)
+        chosen = mx.argpartition(-gates, kth=self.top_k - 1, axis=-1)[..., : self.top_k]
+        shares = mx.take_along_axis(gates, chosen, axis=-1)
+        if self.top_k > 1:
+            shares = shares / shares.sum(axis=-1, keepdims=True)
+        fed = (self.switch_mlp(x, chosen) * shares[..., None]).sum(axis=-2).astype(x.dtype)
+        return fed + self.shared_mlp(x)
+
+    hunyuan.MoeBlock.__call__ = forward

@@ -4,10 +4,17 @@ use crate::error::Error;
 use crate::memory::ActivationCost;
 
 /// Activation functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Activation {
     /// `x · sigmoid(x)`.
     Silu,
+    /// The same, at most `limit`, times what comes up between plus and minus that (Step 3.5).
+    BoundedSilu {
+        /// `swiglu_limits` of the layer.
+        limit: f32,
+    },
+    /// GELU by the error function (Spark 2.5).
+    Gelu,
     /// GELU by its tanh approximation.
     GeluTanh,
     /// The square of what is above 0 (Falcon-OCR).
@@ -20,6 +27,8 @@ impl Activation {
     pub(crate) fn cost(self) -> ActivationCost {
         let (results, in_place, kernel) = match self {
             Self::Silu => (1, 2, true),
+            Self::BoundedSilu { .. } => (2, 3, false),
+            Self::Gelu => (1, 5, false),
             Self::GeluTanh => (1, 6, true),
             // Gate, its slope and what it gates are each clipped or scaled.
             Self::ClippedSilu => (3, 4, false),

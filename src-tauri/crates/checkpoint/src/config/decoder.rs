@@ -13,7 +13,9 @@ use crate::error::{unusable, Error};
 use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, Storage};
 
 pub use crate::config::activation::{Activation, EncoderActivation};
-pub use crate::config::layers::attention::{AttentionConfig, QkNorm, QueryScaling};
+pub use crate::config::layers::attention::{
+    AttentionConfig, GateFunction, GateSource, OutputGate, QkNorm, QueryScaling,
+};
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;
 pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RULE_CHUNK};
 pub use crate::config::layers::dense::DenseConfig;
@@ -58,12 +60,12 @@ pub struct DecoderConfig {
     pub logits_divisor: Option<f32>,
     /// Logits are squeezed into plus and minus this, after the division.
     pub logits_softcap: Option<f32>,
-    /// True if norms of the stream, queries and keys are stored minus 1 in original checkpoints, recognized by their
-    /// untransposed convolutions: mlx-lm's `sanitize` transposes those and adds the 1 (Qwen 3.5).
-    pub norm_offset_unless_sanitized: bool,
     /// True if original checkpoints store the projections of layers with the inputs first, recognized by the joined
     /// ones of the first layer (GPT-2).
     pub inputs_first_unless_sanitized: bool,
+    /// The mark of original checkpoints in which norms of the stream, queries and keys are stored minus 1: mlx-lm's
+    /// `sanitize` adds the 1 and takes the mark away.
+    pub norm_offset_in_original: Option<OriginalMark>,
     /// The place of the output layer.
     pub lm_head: LmHead,
     /// The rotary positions that layers refer to by index.
@@ -98,6 +100,19 @@ pub struct NormConfig {
     /// The numbers that factors after a mixer and after a network are stored as their difference from, if they are not
     /// those of the others (PLaMo 3).
     pub after_offsets: Option<[f32; 2]>,
+    /// The epsilon of those after the parts of a layer, if it is another one (Muse Glimmer).
+    pub eps_after: Option<f32>,
+    /// True if the factors of the last one are stored as they are, whatever those of the others (Muse Glimmer).
+    pub last_as_is: bool,
+}
+
+/// The mark by which an original checkpoint is told from one that mlx-lm converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OriginalMark {
+    /// Convolutions that are not transposed (Qwen 3.5).
+    Convolutions,
+    /// A segment in names of tensors (Step 3.5).
+    Segment(&'static str),
 }
 
 /// Kinds of norms.
@@ -268,6 +283,7 @@ impl DecoderConfig {
         }
         let numbers = [
             ("rms_norm_eps", Some(self.norm.eps)),
+            ("post_norm_eps", self.norm.eps_after),
             ("embedding_multiplier", self.embedding_multiplier),
             ("residual_multiplier", self.residual_multiplier),
             ("logits_scaling", self.logits_divisor),

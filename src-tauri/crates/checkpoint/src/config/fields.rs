@@ -131,30 +131,25 @@ impl<'a> Fields<'a> {
 
     /// One value for each layer, by the names in `layer_types`; `None` if the config has no such list.
     pub(crate) fn layer_types<T: Copy>(self, layers: u32, kinds: [(&str, T); 2]) -> Result<Option<Vec<T>>, Error> {
-        const FIELD: &str = "layer_types";
-        let Some(names) = self.texts(FIELD)? else {
+        self.kinds("layer_types", layers, kinds)
+    }
+
+    /// The same by the names in another field.
+    pub(crate) fn kinds<T: Copy>(
+        self,
+        field: &'static str,
+        layers: u32,
+        kinds: [(&str, T); 2],
+    ) -> Result<Option<Vec<T>>, Error> {
+        let Some(names) = self.texts(field)? else {
             return Ok(None);
         };
-        check_names(FIELD, names.len(), layers as usize)?;
+        check_names(field, names.len(), layers as usize)?;
         let kind = |name| match kinds.iter().find(|(known, _)| *known == name) {
             Some((_, kind)) => Ok(*kind),
             None => Err(Error::Unsupported(format!("layers of type `{name}`"))),
         };
         names.into_iter().map(kind).collect::<Result<_, _>>().map(Some)
-    }
-
-    /// One number for each layer.
-    pub(crate) fn by_layer<T: Number>(self, field: &'static str, layers: u32) -> Result<Vec<T>, Error> {
-        let Some(value) = self.get(field) else {
-            return Err(Error::MissingField(field));
-        };
-        let items = value
-            .as_array()
-            .ok_or_else(|| Error::invalid(field, "it is not a list"))?;
-        check_names(field, items.len(), layers as usize)?;
-        let number = |item: &Value| item.as_f64().and_then(T::from_f64);
-        let numbers: Option<_> = items.iter().map(number).collect();
-        numbers.ok_or_else(|| Error::invalid(field, "it is not a list of numbers that fit"))
     }
 
     /// A list of numbers, or one number as a list of one.
@@ -170,6 +165,52 @@ impl<'a> Fields<'a> {
         numbers
             .map(Some)
             .ok_or_else(|| Error::invalid(field, "it is not a list of numbers"))
+    }
+
+    /// A number for each layer: a list, whose numbers beyond the layers are left out, or one number for all.
+    pub(crate) fn by_layer<T: Number + Copy>(self, field: &'static str, layers: u32) -> Result<Option<Vec<T>>, Error> {
+        let layers = layers as usize;
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::Array(items)) if items.len() < layers => check_names(field, items.len(), layers).map(|()| None),
+            Some(Value::Array(items)) => {
+                let numbers = items
+                    .iter()
+                    .take(layers)
+                    .map(|item| item.as_f64().and_then(T::from_f64));
+                let numbers: Option<Vec<T>> = numbers.collect();
+                let reason = "it is not a list of numbers that fit";
+                numbers.map(Some).ok_or_else(|| Error::invalid(field, reason))
+            }
+            Some(_) => Ok(self.number(field)?.map(|number| vec![number; layers])),
+        }
+    }
+
+    /// True or false for each layer, which some files write as 1 and 0.
+    pub(crate) fn flags(self, field: &'static str, layers: u32) -> Result<Option<Vec<bool>>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        check_names(field, items.len(), layers as usize)?;
+        let flags = items.iter().map(|item| match item {
+            Value::Bool(flag) => Some(*flag),
+            other => other.as_u64().filter(|number| *number < 2).map(|number| number == 1),
+        });
+        let reason = "it is not a list of true and false";
+        let flags: Option<Vec<bool>> = flags.collect();
+        flags.map(Some).ok_or_else(|| Error::invalid(field, reason))
+    }
+
+    /// These fields alone, those of them that are there.
+    pub(crate) fn only(self, fields: &[&str]) -> Map<String, Value> {
+        let kept = self.0.iter().filter(|(name, _)| fields.contains(&name.as_str()));
+        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// All fields but one.
+    pub(crate) fn without(self, field: &str) -> Map<String, Value> {
+        let mut fields = self.0.clone();
+        fields.remove(field);
+        fields
     }
 
     pub(crate) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, Error> {

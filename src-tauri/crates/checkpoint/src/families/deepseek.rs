@@ -1,5 +1,5 @@
-//! DeepSeek V2 and V3 and those that share their shape: attention over latents, experts after the first layers. V1 has
-//! the experts and Llama's attention.
+//! DeepSeek V2 and V3 and those that share their shape: attention over latents, experts after the first layers. In V3.2
+//! and GLM 5 an index chooses the positions that are looked at. V1 has the experts and Llama's attention.
 
 use super::glm4_moe::feed_forwards;
 use super::llama;
@@ -7,7 +7,7 @@ use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
 use crate::config::decoder::{Activation, DecoderConfig, FeedForward, LayerConfig, Mixer, NormPlacement};
-use crate::config::mla::MlaConfig;
+use crate::config::mla::{IndexerConfig, MlaConfig};
 use crate::config::moe::{RouterConfig, Scoring};
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
@@ -21,7 +21,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
         deepseek,
     ),
     FamilyRow::text("DeepSeek MoE 16B", &["deepseek"], deepseek_v1),
+    FamilyRow::text("DeepSeek V3.2", &["deepseek_v32"], deepseek_v32),
     FamilyRow::text("GLM 4.7 Flash", &["glm4_moe_lite"], glm4_moe_lite),
+    FamilyRow::text("GLM 5", &["glm_moe_dsa"], glm_moe_dsa),
     FamilyRow::text("Youtu-LLM", &["youtu", "youtu_llm"], youtu),
 ];
 
@@ -73,6 +75,36 @@ pub(super) fn youtu(source: Source<'_>) -> Result<Family, Error> {
     config.family()
 }
 
+/// DeepSeek V3.2, in whose index the halves of a head turn against each other.
+pub(super) fn deepseek_v32(source: Source<'_>) -> Result<Family, Error> {
+    indexed(source.text, false)
+}
+
+/// GLM 5, in whose index neighbors do.
+pub(super) fn glm_moe_dsa(source: Source<'_>) -> Result<Family, Error> {
+    indexed(source.text, true)
+}
+
+/// Models whose queries look at the positions that an index chooses.
+fn indexed(text: Fields<'_>, traditional: bool) -> Result<Family, Error> {
+    let mut config = decoder(text, Some(LATENT_EPS), text.required("v_head_dim")?, INTERLEAVED)?;
+    let indexer = IndexerConfig {
+        heads: text.number("index_n_heads")?.unwrap_or(64),
+        head_dim: text.number("index_head_dim")?.unwrap_or(128),
+        top_k: text.number("index_topk")?.unwrap_or(2048),
+        rope: config.ropes.len(),
+    };
+    let traditional = text.flag("indexer_rope_interleave")?.unwrap_or(traditional);
+    let rope = config.ropes.first().cloned();
+    config.ropes.extend(rope.map(|rope| RopeConfig { traditional, ..rope }));
+    config.each_layer(|layer| {
+        if let Mixer::Mla(latent) = &mut layer.mixer {
+            latent.indexer = Some(indexer);
+        }
+    });
+    config.family()
+}
+
 /// GLM 4.7 Flash.
 pub(super) fn glm4_moe_lite(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
@@ -80,10 +112,11 @@ pub(super) fn glm4_moe_lite(source: Source<'_>) -> Result<Family, Error> {
 }
 
 /// The rope of the family.
-const INTERLEAVED: Defaults = Defaults {
+pub(super) const INTERLEAVED: Defaults = Defaults {
     theta: 10_000.0,
     traditional: true,
     partial: 1.0,
+    whole: true,
 };
 
 /// Attention over latents; `eps` is that of their norms if it is not that of all, and `rope` has the rope's defaults.
@@ -110,6 +143,8 @@ pub(super) fn decoder(
         rope: 0,
         scale: (qk_nope_head_dim as f32 + qk_rope_head_dim as f32).powf(-0.5) * loudness(text)?,
         bias: text.flag("attention_bias")?.unwrap_or(false),
+        query_scaling: None,
+        indexer: None,
         eps: eps.unwrap_or(shapes.eps),
     };
     let layer = LayerConfig {
@@ -145,7 +180,7 @@ mod tests {
     use serde_json::{json, Value};
 
     use super::*;
-    use crate::config::moe::GroupScore;
+    use crate::config::moe::{Correction, GroupScore};
     use crate::ModelConfig;
 
     /// DeepSeek V2 Lite.
@@ -203,13 +238,13 @@ mod tests {
         let v2 = router(json!({"topk_method": "group_limited_greedy", "n_group": 8, "topk_group": 3}));
         assert_eq!(
             (v2.scoring, v2.correction, v2.groups.unwrap().score),
-            (Scoring::Softmax, false, GroupScore::Best)
+            (Scoring::Softmax, Correction::None, GroupScore::Best)
         );
         let v3 = json!({"model_type": "deepseek_v3", "topk_method": "noaux_tc", "scoring_func": "sigmoid", "n_group": 8, "topk_group": 4});
         let v3 = router(v3);
         assert_eq!(
             (v3.scoring, v3.correction, v3.groups.unwrap().score),
-            (Scoring::Sigmoid, true, GroupScore::TwoBest)
+            (Scoring::Sigmoid, Correction::Always, GroupScore::TwoBest)
         );
     }
 

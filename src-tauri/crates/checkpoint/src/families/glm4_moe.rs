@@ -6,7 +6,8 @@ use super::llama;
 use super::row::FamilyRow;
 use super::source::Source;
 use crate::config::decoder::{Activation, DecoderConfig, FeedForward, QkNorm};
-use crate::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
+use crate::config::moe::{Correction, ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
+use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
 use crate::error::Error;
 
@@ -14,6 +15,7 @@ use crate::error::Error;
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::text("dots.llm1", &["dots1"], dots1),
     FamilyRow::text("GLM 4.5 to 4.7", &["glm4_moe"], glm4_moe),
+    FamilyRow::text("Solar Open", &["solar_open"], solar_open),
     FamilyRow::vision("GLM-4.5V", &["glm4v_moe"], glm4_moe, glm4::VISION),
 ];
 
@@ -24,6 +26,19 @@ pub(super) fn glm4_moe(source: Source<'_>) -> Result<Family, Error> {
     if text.flag("use_qk_norm")?.unwrap_or(false) {
         config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
     }
+    config.family()
+}
+
+/// Solar Open: GLM's shape with other defaults.
+pub(super) fn solar_open(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let mut config = decoder(text)?;
+    let head_dim = config.attention().next().map_or(128, |attention| attention.head_dim);
+    if text.flag("use_qk_norm")?.unwrap_or(false) {
+        config.each_attention(|attention| attention.qk_norm = QkNorm::PerHead);
+    }
+    config.ropes = vec![RopeConfig::parse(text, head_dim, For::All, Defaults::new(1_000_000.0))?];
+    config.norm.eps = text.number("rms_norm_eps")?.unwrap_or(1e-5);
     config.family()
 }
 
@@ -58,7 +73,8 @@ pub(super) fn feed_forwards(text: Fields<'_>, config: &mut DecoderConfig) -> Res
     Ok(())
 }
 
-fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
+/// The experts as DeepSeek's configs and those that follow them say it.
+pub(super) fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
     let (top_k, width) = (
         text.required("num_experts_per_tok")?,
         text.required("moe_intermediate_size")?,
@@ -86,19 +102,16 @@ fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
         activation: Activation::Silu,
         bias: false,
         router: RouterConfig {
-            scoring,
             normalised: top_k > 1 && text.flag("norm_topk_prob")?.unwrap_or(sigmoid),
             factor: text.number("routed_scaling_factor")?.unwrap_or(1.0),
-            correction: sigmoid,
+            correction: Correction::when(sigmoid),
             groups: count.map(|count| ExpertGroups {
                 count,
                 top_k: top_groups.unwrap_or(count),
                 score: if sigmoid { GroupScore::TwoBest } else { GroupScore::Best },
             }),
+            ..RouterConfig::new(scoring, false)
         },
-        shared: shared.map(|count| SharedExpertConfig {
-            width: count.saturating_mul(width),
-            gated: false,
-        }),
+        shared: shared.map(|count| SharedExpertConfig::beside(count.saturating_mul(width))),
     })
 }

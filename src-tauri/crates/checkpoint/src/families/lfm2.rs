@@ -10,7 +10,7 @@ use crate::config::decoder::{
     NormPlacement, QkNorm,
 };
 use crate::config::limits::{check_layers, check_nonzero, check_positive};
-use crate::config::moe::{MoeConfig, RouterConfig, Scoring};
+use crate::config::moe::{Correction, MoeConfig, RouterConfig, Scoring};
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
@@ -71,7 +71,7 @@ pub(super) fn lfm2_moe(source: Source<'_>) -> Result<Family, Error> {
         bias: false,
         router: RouterConfig {
             factor: text.number("routed_scaling_factor")?.unwrap_or(1.0),
-            correction: text.flag("use_expert_bias")?.unwrap_or(true),
+            correction: Correction::when(text.flag("use_expert_bias")?.unwrap_or(true)),
             ..RouterConfig::new(Scoring::Sigmoid, text.flag("norm_topk_prob")?.unwrap_or(true))
         },
         shared: None,

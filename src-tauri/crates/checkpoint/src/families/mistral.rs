@@ -1,6 +1,7 @@
 //! Mistral, Ministral 3, and the wrapper that puts eyes on them: Llama's shape, with windows or with queries that grow.
 
 use super::llama;
+use super::mistral4;
 use super::row::{FamilyRow, VisionRow};
 use super::source::Source;
 use super::vision::pixtral;
@@ -40,7 +41,11 @@ pub(super) fn ministral3(source: Source<'_>) -> Result<Family, Error> {
     if let Some(rope) = source.text.object("rope_parameters")? {
         if let Some(beta) = rope.number("llama_4_scaling_beta")? {
             let original_context = rope.required("original_max_position_embeddings")?;
-            let scaling = QueryScaling { beta, original_context };
+            let scaling = QueryScaling {
+                beta,
+                original_context,
+                from_one: false,
+            };
             config.each_attention(|attention| attention.query_scaling = Some(scaling));
         }
     }
@@ -51,6 +56,7 @@ pub(super) fn ministral3(source: Source<'_>) -> Result<Family, Error> {
 pub(super) fn wrapper(source: Source<'_>) -> Result<Family, Error> {
     match source.text.text("model_type")?.as_deref() {
         Some("ministral3") => ministral3(source),
+        Some("mistral4") => mistral4::parse(source),
         Some("mistral" | "llama") | None => mistral(source),
         Some(other) => Err(super::unknown(&format!("mistral3 with {other}"))),
     }

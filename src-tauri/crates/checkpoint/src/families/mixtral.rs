@@ -12,7 +12,7 @@ use crate::error::Error;
 pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("Mixtral", &["mixtral"], parse)];
 
 /// The name of the experts in the checkpoints.
-const NAMES: &[(&str, &str)] = &[("block_sparse_moe", "mlp")];
+pub(super) const NAMES: &[(&str, &str)] = &[("block_sparse_moe", "mlp")];
 
 /// Mixtral of 8 times 7 and 8 times 22 billion parameters.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {

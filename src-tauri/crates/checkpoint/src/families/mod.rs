@@ -1,13 +1,17 @@
 //! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
 
+mod afmoe;
 mod apertus;
+mod bailing;
 mod bert;
 mod bitnet;
 mod cohere;
+mod dbrx;
 mod deepseek;
 mod ernie4_5;
 mod exaone;
 mod exaone4;
+mod experts;
 mod falcon_ocr;
 mod gemma;
 mod gemma3;
@@ -23,13 +27,21 @@ mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
+mod klear;
+mod laguna;
 mod lfm2;
 mod lille;
 mod llama;
+mod llama4;
+mod mellum;
+mod mimo_v2;
 mod minicpm;
+mod minimax;
 mod mistral;
+mod mistral4;
 mod mixtral;
 mod mllama;
+mod muse_glimmer;
 mod nanbeige;
 mod nanochat;
 mod nemotron;
@@ -40,6 +52,7 @@ mod olmo1;
 mod openelm;
 mod phi;
 mod phi3;
+mod phimoe;
 mod plamo;
 mod processors;
 mod qwen;
@@ -52,8 +65,10 @@ mod seed_oss;
 mod shapes;
 mod smollm3;
 mod source;
+mod spark2_5;
 mod stablelm;
 mod starcoder2;
+mod step3p5;
 mod talkie;
 #[cfg(test)]
 mod tests;
@@ -76,9 +91,12 @@ pub use vision::VisionConfig;
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
     apertus::FAMILIES,
+    afmoe::FAMILIES,
+    bailing::FAMILIES,
     bert::FAMILIES,
     bitnet::FAMILIES,
     cohere::FAMILIES,
+    dbrx::FAMILIES,
     deepseek::FAMILIES,
     ernie4_5::FAMILIES,
     exaone4::FAMILIES,
@@ -98,15 +116,23 @@ const FAMILIES: &[&[FamilyRow]] = &[
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
+    klear::FAMILIES,
+    laguna::FAMILIES,
     lfm2::FAMILIES,
     lille::FAMILIES,
     llama::FAMILIES,
+    llama4::FAMILIES,
+    mellum::FAMILIES,
+    mimo_v2::FAMILIES,
     minicpm::FAMILIES,
+    minimax::FAMILIES,
     mistral::FAMILIES,
+    mistral4::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
     nanbeige::FAMILIES,
     nanochat::FAMILIES,
+    muse_glimmer::FAMILIES,
     nemotron::FAMILIES,
     nemotron_nas::FAMILIES,
     nomic_bert::FAMILIES,
@@ -117,14 +143,17 @@ const FAMILIES: &[&[FamilyRow]] = &[
     plamo::FAMILIES,
     phi::FAMILIES,
     qwen1::FAMILIES,
+    phimoe::FAMILIES,
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
+    spark2_5::FAMILIES,
     stablelm::FAMILIES,
     starcoder2::FAMILIES,
     talkie::FAMILIES,
+    step3p5::FAMILIES,
     vision::internvit::FAMILIES,
     vision::pixtral::FAMILIES,
 ];

@@ -63,6 +63,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             theta: text.number("rotary_emb_base")?.unwrap_or(THETA),
             traditional: text.flag("rotary_emb_interleaved")?.unwrap_or(false),
             partial: text.number("rotary_emb_fraction")?.unwrap_or(1.0),
+            whole: false,
         },
     )?;
     let config = EncoderConfig {

@@ -41,8 +41,12 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let hidden_size = text.either("model_dim", "hidden_size")?;
     let layers = check_layers(text.either("num_transformer_layers", "num_hidden_layers")?)?;
     let head_dim = text.required("head_dim")?;
-    let heads: Vec<u32> = text.by_layer("num_query_heads", layers)?;
-    let key_heads: Vec<u32> = text.by_layer("num_kv_heads", layers)?;
+    let heads: Vec<u32> = text
+        .by_layer("num_query_heads", layers)?
+        .ok_or(Error::MissingField("num_query_heads"))?;
+    let key_heads: Vec<u32> = text
+        .by_layer("num_kv_heads", layers)?
+        .ok_or(Error::MissingField("num_kv_heads"))?;
     let widths = widths(text, hidden_size, layers)?;
     let shapes = Shapes {
         hidden_size,
@@ -83,7 +87,9 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
 fn widths(text: Fields<'_>, hidden_size: u32, layers: u32) -> Result<Vec<u32>, Error> {
     let divisor: u32 = text.number("ffn_dim_divisor")?.unwrap_or(256).max(1);
     let divisor = f64::from(divisor);
-    let multipliers: Vec<f64> = text.by_layer("ffn_multipliers", layers)?;
+    let multipliers: Vec<f64> = text
+        .by_layer("ffn_multipliers", layers)?
+        .ok_or(Error::MissingField("ffn_multipliers"))?;
     let width = |multiplier: f64| {
         let wanted = multiplier * f64::from(hidden_size);
         let nearest = ((wanted + divisor / 2.0) / divisor).floor() * divisor;

@@ -2,13 +2,13 @@
 //! gated.
 
 use super::qwen;
-use super::qwen_moe::{place_experts, SHARED};
+use super::qwen_moe::{experts, place_experts, SHARED};
 use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
 use crate::config::decoder::{
-    Activation, AttentionConfig, DecoderConfig, DeltaNetConfig, DeltaProjections, FeedForward, LayerConfig, Mixer,
-    NormPlacement, QkNorm,
+    Activation, AttentionConfig, DecoderConfig, DeltaNetConfig, DeltaProjections, FeedForward, GateFunction,
+    GateSource, LayerConfig, Mixer, NormPlacement, OriginalMark, OutputGate, QkNorm,
 };
 use crate::config::limits::check_nonzero;
 use crate::config::rope::{Defaults, For, RopeConfig};
@@ -38,7 +38,8 @@ pub(super) fn qwen3_5(source: Source<'_>) -> Result<Family, Error> {
     };
     let mut config = decoder(text, width, DeltaProjections::Apart, 100_000.0)?;
     if has_experts {
-        place_experts(&mut config, text, text.flag("norm_topk_prob")?.unwrap_or(true))?;
+        let normalised = text.flag("norm_topk_prob")?.unwrap_or(true);
+        place_experts(&mut config, text, experts(text, normalised)?)?;
     }
     config.family()
 }
@@ -52,7 +53,8 @@ pub(super) fn qwen3_next(source: Source<'_>) -> Result<Family, Error> {
         DeltaProjections::ByKeyHead,
         10_000.0,
     )?;
-    place_experts(&mut config, text, text.flag("norm_topk_prob")?.unwrap_or(false))?;
+    let normalised = text.flag("norm_topk_prob")?.unwrap_or(false);
+    place_experts(&mut config, text, experts(text, normalised)?)?;
     config.family()
 }
 
@@ -63,7 +65,10 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
         qkv_bias: bias,
         o_bias: bias,
         qk_norm: QkNorm::PerHead,
-        output_gate: true,
+        output_gate: Some(OutputGate {
+            source: GateSource::Queries,
+            function: GateFunction::Sigmoid,
+        }),
         ..AttentionConfig::new(shapes.heads, shapes.key_heads, shapes.head_dim, Some(0))
     };
     let delta_net = DeltaNetConfig {
@@ -91,7 +96,7 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
     };
     let rope = RopeConfig::parse(text, shapes.head_dim, For::All, defaults)?;
     Ok(DecoderConfig {
-        norm_offset_unless_sanitized: true,
+        norm_offset_in_original: Some(OriginalMark::Convolutions),
         renames: &[SHARED],
         ..shapes.decoder(vec![rope], layers.collect())
     })
@@ -159,7 +164,7 @@ mod tests {
         let Mixer::Attention(attention) = &config.layers[3].mixer else {
             panic!("not attention")
         };
-        assert!(attention.output_gate && attention.qk_norm == QkNorm::PerHead);
+        assert!(attention.output_gate.is_some() && attention.qk_norm == QkNorm::PerHead);
     }
 
     #[test]

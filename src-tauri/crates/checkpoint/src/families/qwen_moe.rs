@@ -1,11 +1,12 @@
 //! Qwen 2 and 3 with experts.
 
+use super::experts::place;
 use super::llama;
 use super::qwen;
 use super::row::FamilyRow;
 use super::source::Source;
-use crate::config::decoder::{Activation, DecoderConfig, FeedForward, QkNorm};
-use crate::config::moe::{MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
+use crate::config::decoder::{Activation, DecoderConfig, QkNorm};
+use crate::config::moe::{Balance, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
 use crate::config::{Family, Fields};
 use crate::error::Error;
 
@@ -49,25 +50,22 @@ pub(super) fn qwen3_vl_moe(source: Source<'_>) -> Result<Family, Error> {
 
 fn with_experts(text: Fields<'_>, normalised: bool) -> Result<DecoderConfig, Error> {
     let mut config = llama::decoder(text)?;
-    place_experts(&mut config, text, normalised)?;
+    place_experts(&mut config, text, experts(text, normalised)?)?;
     Ok(config)
 }
 
 /// Puts experts into the layers that `decoder_sparse_step` and `mlp_only_layers` leave to them.
-pub(super) fn place_experts(config: &mut DecoderConfig, text: Fields<'_>, normalised: bool) -> Result<(), Error> {
-    let experts = experts(text, normalised)?;
+pub(super) fn place_experts(config: &mut DecoderConfig, text: Fields<'_>, experts: MoeConfig) -> Result<(), Error> {
     let dense: Vec<f32> = text.numbers("mlp_only_layers")?.unwrap_or_default();
     let step = text.number::<u32>("decoder_sparse_step")?.unwrap_or(1).max(1) as usize;
-    for (index, layer) in config.layers.iter_mut().enumerate() {
-        if (index + 1).is_multiple_of(step) && !dense.contains(&(index as f32)) {
-            layer.feed_forward = FeedForward::Moe(experts);
-        }
-    }
+    place(config, experts, |layer| {
+        (layer + 1).is_multiple_of(step) && !dense.contains(&(layer as f32))
+    });
     Ok(())
 }
 
 /// The experts by the fields that all of Qwen's configs share.
-fn experts(text: Fields<'_>, normalised: bool) -> Result<MoeConfig, Error> {
+pub(super) fn experts(text: Fields<'_>, normalised: bool) -> Result<MoeConfig, Error> {
     let shared = text
         .number::<u32>("shared_expert_intermediate_size")?
         .filter(|width| *width > 0);
@@ -78,6 +76,10 @@ fn experts(text: Fields<'_>, normalised: bool) -> Result<MoeConfig, Error> {
         activation: Activation::Silu,
         bias: false,
         router: RouterConfig::new(Scoring::Softmax, normalised),
-        shared: shared.map(|width| SharedExpertConfig { width, gated: true }),
+        shared: shared.map(|width| SharedExpertConfig {
+            width,
+            activation: Activation::Silu,
+            balance: Balance::Gated,
+        }),
     })
 }

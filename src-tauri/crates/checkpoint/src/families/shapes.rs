@@ -1,8 +1,8 @@
 //! Fields that nearly every decoder's config has.
 
 use crate::config::decoder::{DecoderConfig, LayerConfig, LmHead, NormConfig, NormKind};
-use crate::config::limits::check_layers;
-use crate::config::rope::RopeConfig;
+use crate::config::limits::{check_layers, check_rotation};
+use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
 use crate::error::Error;
 
@@ -63,6 +63,8 @@ impl Shapes {
                 bare: false,
                 bare_end: false,
                 after_offsets: None,
+                eps_after: None,
+                last_as_is: false,
             },
             embedding_norm: false,
             most_positions: None,
@@ -75,8 +77,8 @@ impl Shapes {
             clip_residual: false,
             logits_divisor: None,
             logits_softcap: None,
-            norm_offset_unless_sanitized: false,
             inputs_first_unless_sanitized: false,
+            norm_offset_in_original: None,
             lm_head: self.lm_head,
             ropes,
             layers,
@@ -93,6 +95,36 @@ impl DecoderConfig {
     pub(super) fn family(self) -> Result<Family, Error> {
         Ok(Family::Decoder(Box::new(self.check()?)))
     }
+}
+
+/// The part of a head that turns by `rotary_dim`; all of it if the config has no such number.
+pub(super) fn rotary_part(text: Fields<'_>, head_dim: u32) -> Result<f32, Error> {
+    const FIELD: &str = "rotary_dim";
+    let Some(turning) = text.number::<u32>(FIELD)? else {
+        return Ok(1.0);
+    };
+    check_rotation(FIELD, turning, head_dim)?;
+    // A half more, because the product with the width is cut off.
+    Ok(((turning as f32 + 0.5) / head_dim as f32).min(1.0))
+}
+
+/// Gives full and sliding layers the positions that `rope_parameters` has for them.
+pub(super) fn ropes_by_type(
+    text: Fields<'_>,
+    config: &mut DecoderConfig,
+    full: Defaults,
+    sliding: Defaults,
+) -> Result<(), Error> {
+    let mut head_dim = 0;
+    for attention in config.attention() {
+        head_dim = attention.head_dim;
+        attention.rope = Some(usize::from(attention.window.is_some()));
+    }
+    config.ropes = vec![
+        RopeConfig::parse(text, head_dim, For::Type("full_attention"), full)?,
+        RopeConfig::parse(text, head_dim, For::Type("sliding_attention"), sliding)?,
+    ];
+    Ok(())
 }
 
 /// The window of each layer by `layer_types`; `None` if the config has no such list.

@@ -28,7 +28,10 @@ const FIELDS: &str = r#"{
         {"attention": {"replace_with_linear": true}, "ffn": {"no_op": true}},
         {"attention": {"n_heads_in_group": 1}, "ffn": {"ffn_mult": 1.0}}
     ],
-    "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0
+    "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0,
+    "moe_num_experts": 8, "moe_k": 2, "moe_top_k": 2, "num_attention_groups": 2, "num_shared_experts": 1,
+    "d_model": 128, "n_heads": 4, "n_layers": 4, "attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 5e5},
+    "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 8, "moe_top_k": 2}
 }"#;
 
 /// A config that has it all.
@@ -416,4 +419,38 @@ fn a_bidirectional_gemma_makes_embeddings() {
     };
     // 16 positions: 8 before, 8 after, and itself.
     assert_eq!(attention.window, Some(9));
+}
+
+#[test]
+fn parts_that_are_missing_are_refused_by_name() {
+    for (model_type, field, value, named) in [
+        ("deepseek_v32", "q_lora_rank", json!(null), "q_lora_rank"),
+        ("deepseek_v32", "index_head_dim", json!(8), "qk_rope_head_dim"),
+        ("bailing_moe", "norm_head", json!(true), "norm_head"),
+        ("bailing_moe", "use_bias", json!(true), "use_bias"),
+        ("bailing_moe", "rotary_dim", json!(64), "rotary_dim"),
+        ("bailing_moe", "score_function", json!("luck"), "luck"),
+        ("ernie4_5_moe", "use_bias", json!(true), "use_bias"),
+        ("hunyuan", "use_cla", json!(true), "use_cla"),
+        ("hunyuan", "moe_topk", json!([1]), "moe_topk"),
+        ("minimax", "attn_type_list", json!([1, 0, 1, 1]), "lightning"),
+        ("laguna", "moe_apply_router_weight_on_input", json!(true), "on_input"),
+        (
+            "laguna",
+            "num_attention_heads_per_layer",
+            json!([4, 4, 4, 3]),
+            "num_key_value_heads",
+        ),
+        ("phimoe", "router_jitter_noise", json!(0.0), "router_jitter_noise"),
+        ("spark2_5", "hidden_act", json!("silu"), "hidden_act"),
+        ("spark2_5", "headwise_attn_output_gate", json!(false), "gates"),
+        ("step3p5", "moe_layers_enum", json!("1,two"), "moe_layers_enum"),
+        ("llama4", "attention_chunk_size", json!(0), "attention_chunk_size"),
+        ("mimo_v2_flash", "swa_v_head_dim", json!(31), "v_head_dim"),
+    ] {
+        let mut config = config(model_type);
+        config[field] = value.clone();
+        let error = parse(&config).unwrap_err().to_string();
+        assert!(error.contains(named), "{model_type} with {field} {value}: {error}");
+    }
 }

@@ -19,6 +19,8 @@ pub(crate) struct AttentionCost {
     pub key_heads: u64,
     /// Width of a head.
     pub width: u64,
+    /// Width of a value.
+    pub value_width: u64,
     pub window: Option<u64>,
     pub keys: Keys,
     pub norms: HeadNorms,
@@ -28,7 +30,8 @@ pub(crate) struct AttentionCost {
     pub tiled: bool,
     /// True if positions turn queries and keys.
     pub turns: bool,
-    pub output_gate: bool,
+    /// Numbers of a gate for what the heads found.
+    pub gate: u64,
     pub sinks: bool,
     /// True if scores are squeezed, which no kernel does.
     pub capped: bool,
@@ -62,18 +65,19 @@ pub(crate) struct ScoreShape {
 }
 
 impl AttentionCost {
-    /// Heads that the projection produces, those of the gate included.
+    /// Numbers that the projection produces, those of the gate included.
     fn projected(&self) -> u64 {
-        let queries = self.heads * if self.output_gate { 2 } else { 1 };
-        queries + self.projected_keys()
+        let own = match self.keys {
+            Keys::Own => self.pair(),
+            Keys::AreValues => self.key_heads * self.width,
+            Keys::Shared => 0,
+        };
+        self.heads * self.width + own + self.gate
     }
 
-    fn projected_keys(&self) -> u64 {
-        match self.keys {
-            Keys::Own => 2 * self.key_heads,
-            Keys::AreValues => self.key_heads,
-            Keys::Shared => 0,
-        }
+    /// Numbers of the keys and values of a position.
+    fn pair(&self) -> u64 {
+        self.key_heads * (self.width + self.value_width)
     }
 
     /// Projections, norms and positions of all heads.
@@ -88,15 +92,15 @@ impl AttentionCost {
             pass.make_by_kernel(pass.hidden);
             pass.in_place(1);
         }
-        pass.product(pass.hidden, self.projected() * self.width);
+        pass.product(pass.hidden, self.projected());
         let kernel = match pass.workload.backend {
             Backend::Cpu => self.one_kernel,
             Backend::Metal => false,
-            Backend::Cuda => self.one_kernel && !self.output_gate,
+            Backend::Cuda => self.one_kernel && self.gate == 0,
         };
         if kernel && self.keys != Keys::AreValues {
             // One kernel writes queries, keys and values.
-            return pass.make_by_kernel(self.projected() * self.width);
+            return pass.make_by_kernel(self.projected());
         }
         pass.head_norms(self.norms, queries, turning - queries);
         if self.keys == Keys::AreValues {
@@ -111,11 +115,11 @@ impl AttentionCost {
 
     fn scores(&self, pass: &mut Prefill<'_>) {
         let seen = self.window.map_or(pass.positions, |window| pass.seen(window));
-        let outputs = self.heads * self.width;
+        let outputs = self.heads * self.value_width;
         pass.attend(&ScoreShape {
             heads: self.heads,
             width: self.width,
-            value_width: self.width,
+            value_width: self.value_width,
             seen,
             sinks: self.sinks,
             capped: self.capped,
@@ -126,8 +130,8 @@ impl AttentionCost {
             pass.make(outputs);
             pass.make(outputs);
         }
-        if self.output_gate {
-            pass.make(outputs);
+        if self.gate > 0 {
+            pass.make(self.gate);
             pass.in_place(1);
         }
         pass.product(outputs, pass.hidden);
@@ -140,8 +144,8 @@ impl AttentionCost {
 impl MixerCost for AttentionCost {
     fn weights(&self, hidden: u64) -> Vec<Part> {
         vec![
-            Part::matrix(self.projected() * self.width, hidden),
-            Part::matrix(hidden, self.heads * self.width),
+            Part::matrix(self.projected(), hidden),
+            Part::matrix(hidden, self.heads * self.value_width),
         ]
     }
 
@@ -150,9 +154,12 @@ impl MixerCost for AttentionCost {
             (Keys::Shared, _) => 0,
             (_, Some(window)) => {
                 let rows = positions.min(window.saturating_sub(1) + format.chunk.min(positions));
-                2 * self.key_heads * self.width * format.kv_element * rows
+                self.pair() * format.kv_element * rows
             }
-            (_, None) => 2 * self.key_heads * format.row(self.width) * CacheFormat::grown(positions),
+            (_, None) => {
+                let row = format.row(self.width) + format.row(self.value_width);
+                self.key_heads * row * CacheFormat::grown(positions)
+            }
         }
     }
 
@@ -166,7 +173,7 @@ impl MixerCost for AttentionCost {
         }
         if self.window.is_none() && pass.cache.quantizes(self.width) {
             // Quantized keys and values become plain again for a chunk.
-            pass.take(2 * self.key_heads * self.width * pass.positions * pass.element, 0);
+            pass.take(self.pair() * pass.positions * pass.element, 0);
             pass.in_place(1);
         }
         self.scores(pass);

@@ -49,6 +49,24 @@ pub enum KvView {
 }
 
 impl KvView {
+    /// The same without the positions before `start`.
+    pub fn since(self, start: i32) -> Result<Self> {
+        if start == 0 {
+            return Ok(self);
+        }
+        let rest = |x: &Tensor| x.slice(2, start, x.dim(2));
+        Ok(match self {
+            Self::Plain { keys, values } => Self::Plain {
+                keys: rest(&keys)?,
+                values: rest(&values)?,
+            },
+            Self::Quantized { keys, values } => Self::Quantized {
+                keys: keys.map(rest)?,
+                values: values.map(rest)?,
+            },
+        })
+    }
+
     /// Keys and values as numbers, dequantized if they are stored in few bits.
     pub fn dequantized(&self) -> Result<(Tensor, Tensor)> {
         Ok(match self {

@@ -1,13 +1,13 @@
 //! Activation functions, in the type of their input: constants are created at load, because a 32 bit scalar would widen
 //! a 16 bit model.
 
-use checkpoint::config::decoder::Activation as Kind;
+use checkpoint::config::decoder::{Activation as Kind, EncoderActivation};
 use mlx::fused::GateActivation;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
-use crate::layers::fast;
+use crate::layers::{fast, Pointwise};
 
 /// The bound at which gpt-oss clips (`swiglu_limit`).
 const LIMIT: f32 = 7.0;
@@ -55,6 +55,15 @@ pub enum Activation {
     Silu,
     /// GELU by its tanh approximation.
     Gelu(Gelu),
+    /// The same, bounded, times what is bounded too.
+    BoundedSilu {
+        /// The greatest number of either.
+        limit: Tensor,
+        /// Minus that, the least number of what it gates.
+        floor: Tensor,
+    },
+    /// GELU by the error function.
+    Exact(Box<Pointwise>),
     /// The square of what is above 0.
     SquaredRelu {
         /// Zero.
@@ -78,6 +87,11 @@ impl Activation {
     pub fn new(kind: Kind, dtype: Dtype) -> Result<Self> {
         match kind {
             Kind::Silu => Ok(Self::Silu),
+            Kind::BoundedSilu { limit } => Ok(Self::BoundedSilu {
+                limit: Tensor::scalar(limit, dtype)?,
+                floor: Tensor::scalar(-limit, dtype)?,
+            }),
+            Kind::Gelu => Ok(Self::Exact(Box::new(Pointwise::new(EncoderActivation::Gelu, dtype)?))),
             Kind::GeluTanh => Ok(Self::Gelu(Gelu::new(dtype)?)),
             Kind::SquaredRelu => Ok(Self::SquaredRelu {
                 zero: Tensor::scalar(0.0, dtype)?,
@@ -100,7 +114,7 @@ impl Activation {
             Self::Silu => Some(GateActivation::Silu),
             Self::Gelu(_) => Some(GateActivation::Gelu),
             Self::ClippedSilu { .. } => Some(GateActivation::ClippedSilu),
-            Self::SquaredRelu { .. } => None,
+            Self::SquaredRelu { .. } | Self::BoundedSilu { .. } | Self::Exact(_) => None,
         }
     }
 
@@ -113,6 +127,11 @@ impl Activation {
         let (gate, up) = (x.slice(axis, 0, width)?, x.slice(axis, width, 2 * width)?);
         match self {
             Self::Silu => gate.sigmoid()?.mul(&gate)?.mul(&up),
+            Self::BoundedSilu { limit, floor } => {
+                let gate = gate.sigmoid()?.mul(&gate)?.minimum(limit)?;
+                up.clip(floor, limit)?.mul(&gate)
+            }
+            Self::Exact(gelu) => gelu.forward(&gate)?.mul(&up),
             Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),
             Self::SquaredRelu { zero } => gate.maximum(zero)?.square()?.mul(&up),
             Self::ClippedSilu {

@@ -11,8 +11,13 @@ use crate::error::{Error, Result};
 /// transformers' and gpt-oss' `experts`.
 const PREFIXES: [&str; 3] = ["switch_mlp", "experts.switch_glu", "experts"];
 
-/// The names of an expert's gate, up and down projections; the second ones are LFM2's and Mixtral's.
-const NAMES: [[&str; 3]; 2] = [["gate_proj", "up_proj", "down_proj"], ["w1", "w3", "w2"]];
+/// The names of an expert's gate, up and down projections; the second ones are LFM2's and Mixtral's, the third ones
+/// DBRX's.
+const NAMES: [[&str; 3]; 3] = [
+    ["gate_proj", "up_proj", "down_proj"],
+    ["w1", "w3", "w2"],
+    ["w1", "v1", "w2"],
+];
 
 /// The sizes of a layer's experts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,8 +86,10 @@ impl Weights<'_> {
                 }
             }
             for names in NAMES {
-                if self.has(&format!("{place}.0.{}.weight", names[0])) {
-                    let [gate, up, down] = names;
+                let [gate, up, down] = names;
+                // DBRX's and Mixtral's differ in the name of up alone.
+                let has = |name: &str| self.has(&format!("{place}.0.{name}.weight"));
+                if has(gate) && (has(up) || !has("v1")) {
                     return Ok(ExpertMatrices {
                         gate_up: vec![
                             self.take_each(&place, gate, &[experts, width, hidden])?,

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 26] = [
+const FAMILIES: [&str; 32] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -34,6 +34,12 @@ const FAMILIES: [&str; 26] = [
     "plamo",
     "plamo3",
     "talkie",
+    "muse-glimmer",
+    "step3.5",
+    "mistral4",
+    "llama4",
+    "mimo-v2-flash",
+    "deepseek-v32",
 ];
 
 /// Tokens after each prompt: more than any of the windows.

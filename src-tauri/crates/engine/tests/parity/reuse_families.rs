@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 11] = [
+const SOME: [&str; 17] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -19,6 +19,12 @@ const SOME: [&str; 11] = [
     "gpt2",
     "nanbeige",
     "nemotron_nas",
+    "afmoe",
+    "laguna",
+    "mistral4",
+    "llama4",
+    "mimo-v2-flash",
+    "deepseek-v32",
 ];
 
 async fn load(engine: &MlxEngine, model: &FolderSource) {

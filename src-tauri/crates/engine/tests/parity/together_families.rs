@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 12] = [
+const FAMILIES: [&str; 17] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -25,6 +25,11 @@ const FAMILIES: [&str; 12] = [
     "phi3",
     "ministral3",
     "olmo3",
+    "laguna",
+    "phimoe",
+    "mistral4",
+    "llama4",
+    "mimo-v2-flash",
 ];
 
 /// Longer than the sliding windows, so that their rings turn within an answer.

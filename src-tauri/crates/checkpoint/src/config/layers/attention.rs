@@ -17,14 +17,23 @@ pub struct AttentionConfig {
     pub stored_key_heads: u32,
     /// Width of a head.
     pub head_dim: u32,
+    /// Width of a value.
+    pub value_dim: u32,
+    /// Factor of the values (MiMo V2).
+    pub value_scale: Option<f32>,
     /// Positions a query sees, itself included; `None` for all.
     pub window: Option<u32>,
+    /// Positions are cut into chunks of this many, and a query sees those of its own alone (Llama 4); the same for all
+    /// layers that have such chunks.
+    pub chunk: Option<u32>,
     /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes); `None` for layers without positions.
     pub rope: Option<usize>,
     /// Factor of the scores, without what the rope adds.
     pub scale: f32,
     /// Scores are squeezed into plus and minus this by a hyperbolic tangent (Gemma 2).
     pub softcap: Option<f32>,
+    /// Queries, keys and values are clipped to plus and minus this as they are projected (DBRX).
+    pub clip: Option<f32>,
     /// True if q, k and v must have a bias.
     pub qkv_bias: bool,
     /// True if a joined `qkv_proj` has the queries, the key and the value of one key head after those of another
@@ -40,10 +49,8 @@ pub struct AttentionConfig {
     pub head_gain: bool,
     /// Queries grow with their position (Ministral 3).
     pub query_scaling: Option<QueryScaling>,
-    /// True if `q_proj` also makes a gate for what each head found, after its query (Qwen 3.5).
-    pub output_gate: bool,
-    /// Queries, keys and values are clipped to plus and minus this (OLMo 1).
-    pub clip: Option<f32>,
+    /// A gate for what each head found.
+    pub output_gate: Option<OutputGate>,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,
 }
@@ -56,10 +63,14 @@ impl AttentionConfig {
             key_heads,
             stored_key_heads: key_heads,
             head_dim,
+            value_dim: head_dim,
+            value_scale: None,
             window: None,
+            chunk: None,
             rope,
             scale: (head_dim as f32).powf(-0.5),
             softcap: None,
+            clip: None,
             qkv_bias: false,
             joined_by_key_head: false,
             o_bias: false,
@@ -67,11 +78,39 @@ impl AttentionConfig {
             qk_norm: QkNorm::None,
             head_gain: false,
             query_scaling: None,
-            output_gate: false,
-            clip: None,
+            output_gate: None,
             sinks: false,
         }
     }
+}
+
+/// A gate that what the heads found is multiplied by, made of the attention's input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputGate {
+    /// The projection that makes it.
+    pub source: GateSource,
+    /// The function of its numbers.
+    pub function: GateFunction,
+}
+
+/// The projection that makes an output gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateSource {
+    /// `q_proj`, which makes a number for each of a head's after its query (Qwen 3.5).
+    Queries,
+    /// `g_proj`, which makes a number for each of a head's (AFMoE).
+    Numbers,
+    /// `g_proj`, which makes one number for each head (Laguna).
+    Heads,
+}
+
+/// The function of an output gate's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateFunction {
+    /// The logistic function.
+    Sigmoid,
+    /// `ln(1 + e^x)`, in 32 bits (Laguna).
+    Softplus,
 }
 
 /// Norms of queries and keys.
@@ -81,7 +120,11 @@ pub enum QkNorm {
     None,
     /// `q_norm`, `k_norm` over the width of one head (Qwen 3).
     PerHead,
-    /// The same after they have turned (HunYuan).
+    /// The same without factors (Muse Glimmer).
+    PerHeadBare,
+    /// Without factors, and after they have turned (Llama 4).
+    PerHeadBareTurned,
+    /// `q_norm`, `k_norm` over the width of one head after they have turned (HunYuan).
     PerHeadTurned,
     /// `q_norm`, `k_norm` over all heads together (OLMo 2).
     Whole,
@@ -94,6 +137,8 @@ pub struct QueryScaling {
     pub beta: f32,
     /// Positions without growth.
     pub original_context: u32,
+    /// True if positions count from 1 (Llama 4).
+    pub from_one: bool,
 }
 
 impl QkNorm {
@@ -101,8 +146,8 @@ impl QkNorm {
     pub(crate) fn cost(self) -> (HeadNorms, bool) {
         match self {
             Self::None => (HeadNorms::None, true),
-            Self::PerHead => (HeadNorms::Together, true),
-            Self::PerHeadTurned => (HeadNorms::Together, false),
+            Self::PerHead | Self::PerHeadBare => (HeadNorms::Together, true),
+            Self::PerHeadTurned | Self::PerHeadBareTurned => (HeadNorms::Together, false),
             Self::Whole => (HeadNorms::Separate, false),
         }
     }
@@ -118,17 +163,29 @@ impl AttentionConfig {
         check_head("head_dim", self.head_dim)?;
         check_width(
             "head_dim",
-            (u64::from(self.heads) * if self.output_gate { 2 } else { 1 } + 2 * u64::from(self.key_heads))
-                .saturating_mul(self.head_dim.into()),
+            (u64::from(self.heads) + 2 * u64::from(self.key_heads))
+                .saturating_mul(self.head_dim.into())
+                .saturating_add(self.gate_width()),
         )?;
+        check_head("v_head_dim", self.value_dim)?;
+        check_width("v_head_dim", u64::from(self.heads) * u64::from(self.value_dim))?;
+        if self.value_dim != self.head_dim && (self.qk_norm != QkNorm::None || self.joined_by_key_head) {
+            return Err(Error::Unsupported(
+                "norms of heads whose values have another width".into(),
+            ));
+        }
+        check_positive("attention_value_scale", self.value_scale.unwrap_or(1.0))?;
+        let chunk = self.chunk.unwrap_or(1);
+        check_nonzero("attention_chunk_size", chunk)?;
+        check_width("attention_chunk_size", chunk.into())?;
         let window = self.window.unwrap_or(1);
         check_nonzero("sliding_window", window)?;
         check_width("sliding_window", window.into())?;
         if !self.scale.is_finite() || self.scale <= 0.0 {
             return unusable("head_dim", format!("it makes the attention's scale {}", self.scale));
         }
-        check_positive("clip_qkv", self.clip.unwrap_or(1.0))?;
         check_positive("attn_logit_softcapping", self.softcap.unwrap_or(1.0))?;
+        check_positive("clip_qkv", self.clip.unwrap_or(1.0))?;
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
             None => Ok(()),
@@ -137,19 +194,29 @@ impl AttentionConfig {
 }
 
 impl AttentionConfig {
+    /// Numbers of the output gate for each token.
+    fn gate_width(&self) -> u64 {
+        match self.output_gate.map(|gate| gate.source) {
+            None => 0,
+            Some(GateSource::Heads) => self.heads.into(),
+            Some(GateSource::Queries | GateSource::Numbers) => u64::from(self.heads) * u64::from(self.value_dim),
+        }
+    }
+
     pub(crate) fn cost(&self) -> AttentionCost {
         let (norms, one_kernel) = self.qk_norm.cost();
         AttentionCost {
             heads: self.heads.into(),
             key_heads: self.key_heads.into(),
             width: self.head_dim.into(),
+            value_width: self.value_dim.into(),
             window: self.window.map(u64::from),
             keys: Keys::Own,
             norms,
-            one_kernel: one_kernel && self.rope.is_some(),
+            one_kernel: one_kernel && self.rope.is_some() && self.value_dim == self.head_dim,
             tiled: self.tiled,
             turns: self.rope.is_some(),
-            output_gate: self.output_gate,
+            gate: self.gate_width(),
             sinks: self.sinks,
             capped: self.softcap.is_some(),
             bias: self.qkv_bias,

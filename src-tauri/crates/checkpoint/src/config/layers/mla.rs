@@ -1,7 +1,8 @@
 //! Multi-head latent attention (MLA): keys and values of all heads are made of one short vector per position, which is
 //! all that a cache keeps (DeepSeek-V2, arXiv:2405.04434).
 
-use crate::config::limits::{check_nonzero, check_width};
+use crate::config::layers::attention::QueryScaling;
+use crate::config::limits::{check_head, check_nonzero, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
 use crate::memory::{CacheFormat, MixerCost, Part, Prefill, ScoreShape};
@@ -25,10 +26,41 @@ pub struct MlaConfig {
     pub rope: usize,
     /// Factor of the scores, without what the rope adds.
     pub scale: f32,
+    /// Queries grow with their position (Mistral 4).
+    pub query_scaling: Option<QueryScaling>,
+    /// The positions that a query looks at; all if there is none.
+    pub indexer: Option<IndexerConfig>,
     /// True if what makes the short vectors, and o, must have a bias.
     pub bias: bool,
     /// Added to the mean square in the norms of the short vectors.
     pub eps: f32,
+}
+
+/// An index that chooses the positions a query looks at, `self_attn.indexer`: a few small heads score all of them by
+/// keys of their own, one for each position (DeepSeek V3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexerConfig {
+    /// Heads that score.
+    pub heads: u32,
+    /// Width of one of them.
+    pub head_dim: u32,
+    /// Positions that are chosen; all if there are no more.
+    pub top_k: u32,
+    /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes).
+    pub rope: usize,
+}
+
+impl IndexerConfig {
+    fn check(&self, ropes: &[RopeConfig]) -> Result<(), Error> {
+        check_nonzero("index_n_heads", self.heads)?;
+        check_nonzero("index_topk", self.top_k)?;
+        check_head("index_head_dim", self.head_dim)?;
+        check_width("index_n_heads", u64::from(self.heads) * u64::from(self.head_dim))?;
+        match ropes.get(self.rope) {
+            Some(rope) => check_rotation("qk_rope_head_dim", rope.dims, self.head_dim),
+            None => Ok(()),
+        }
+    }
 }
 
 impl MlaConfig {
@@ -50,6 +82,11 @@ impl MlaConfig {
         check_width("q_lora_rank", self.q_lora_rank.unwrap_or(0).into())?;
         if !(self.scale.is_finite() && self.scale > 0.0) {
             return unusable("rope_scaling", format!("it makes the attention's scale {}", self.scale));
+        }
+        if let Some(indexer) = self.indexer {
+            indexer.check(ropes)?;
+            // The index reads the short vectors of queries.
+            self.q_lora_rank.ok_or(Error::MissingField("q_lora_rank"))?;
         }
         match ropes.get(self.rope) {
             Some(rope) if rope.dims == self.qk_rope_head_dim => Ok(()),
@@ -75,6 +112,26 @@ impl MlaConfig {
     }
 }
 
+impl IndexerConfig {
+    /// Its projections, the scores of all positions, and the marks of those that are chosen.
+    fn prefill(&self, pass: &mut Prefill<'_>, rank: u64) {
+        let (heads, width) = (u64::from(self.heads), u64::from(self.head_dim));
+        pass.product(rank, heads * width);
+        pass.product(pass.hidden, width + heads);
+        pass.norm(width, false);
+        pass.turn((heads + 1) * width);
+        if pass.positions <= self.top_k.into() {
+            return;
+        }
+        let all = pass.rows.saturating_mul(pass.positions);
+        pass.take(heads.saturating_mul(all).saturating_mul(pass.element), 0);
+        pass.in_place(2);
+        for _ in 0..4 {
+            pass.take(all.saturating_mul(4), 0);
+        }
+    }
+}
+
 impl MixerCost for MlaConfig {
     fn weights(&self, hidden: u64) -> Vec<Part> {
         let [heads, rank, still, turning, value] = self.shapes();
@@ -86,11 +143,17 @@ impl MixerCost for MlaConfig {
             Part::matrix(hidden, heads * value),
         ];
         parts.extend(self.q_lora_rank.map(|rank| Part::matrix(queries, rank.into())));
+        if let (Some(indexer), Some(rank)) = (self.indexer, self.q_lora_rank) {
+            let (heads, width) = (u64::from(indexer.heads), u64::from(indexer.head_dim));
+            parts.push(Part::matrix(heads * width, rank.into()));
+            parts.push(Part::matrix(width + heads, hidden));
+        }
         parts
     }
 
     fn cache(&self, format: &CacheFormat, positions: u64) -> u64 {
-        u64::from(self.kv_lora_rank + self.qk_rope_head_dim) * format.element * CacheFormat::grown(positions)
+        let index = self.indexer.map_or(0, |indexer| indexer.head_dim);
+        u64::from(self.kv_lora_rank + self.qk_rope_head_dim + index) * format.element * CacheFormat::grown(positions)
     }
 
     fn prefill(&self, pass: &mut Prefill<'_>, keys_alone: bool) {
@@ -106,6 +169,9 @@ impl MixerCost for MlaConfig {
         if let Some(squeezed) = self.q_lora_rank.map(u64::from) {
             pass.norm(squeezed, false);
             pass.product(squeezed, queries);
+        }
+        if let (Some(indexer), Some(rank)) = (self.indexer, self.q_lora_rank) {
+            indexer.prefill(pass, rank.into());
         }
         pass.in_place(1);
         pass.turn(heads * turning);

@@ -29,12 +29,16 @@ pub struct MoeConfig {
 pub struct RouterConfig {
     /// The scores that the router's logits become.
     pub scoring: Scoring,
+    /// Logits are squeezed into plus and minus this before (Laguna).
+    pub softcap: Option<f32>,
     /// True if the scores of the chosen are made to sum to 1.
     pub normalised: bool,
     /// Factor of the scores of the chosen.
     pub factor: f32,
-    /// True if `e_score_correction_bias` is added to the scores for the choice, and for nothing else.
-    pub correction: bool,
+    /// True if what goes into an expert is multiplied by its score, instead of what comes out (Llama 4).
+    pub on_input: bool,
+    /// If `e_score_correction_bias` is added to the scores for the choice, and for nothing else.
+    pub correction: Correction,
     /// Groups of experts of which only the best are chosen from.
     pub groups: Option<ExpertGroups>,
 }
@@ -44,21 +48,42 @@ impl RouterConfig {
     pub fn new(scoring: Scoring, normalised: bool) -> Self {
         Self {
             scoring,
+            softcap: None,
             normalised,
             factor: 1.0,
-            correction: false,
+            on_input: false,
+            correction: Correction::None,
             groups: None,
         }
     }
 }
 
 /// The scores that a router's logits become.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scoring {
     /// Shares of all experts together.
     Softmax,
     /// Each for itself between 0 and 1.
     Sigmoid,
+    /// Each for itself the root of `ln(1 + e^x)` (Laguna).
+    SqrtSoftplus,
+    /// One expert is chosen after the other, and counts as its share among those that are about as good and not yet
+    /// chosen: `2 · jitter` of the greater logit apart at most (Phi 3.5 MoE).
+    SparseMixer {
+        /// `router_jitter_noise`.
+        jitter: f32,
+    },
+}
+
+/// If the choice of experts is corrected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Correction {
+    /// It is not.
+    None,
+    /// It is if the weights have a correction: mlx-lm's conversions leave it out (ERNIE 4.5).
+    IfPresent,
+    /// It is.
+    Always,
 }
 
 /// Experts in groups of one size; only those of the best groups are chosen from.
@@ -82,12 +107,46 @@ pub enum GroupScore {
 }
 
 /// The network beside the experts, `mlp.shared_experts`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SharedExpertConfig {
     /// Its width.
     pub width: u32,
-    /// True if a number between 0 and 1 for each token, `mlp.shared_expert_gate`, says how much it counts.
-    pub gated: bool,
+    /// The activation of its gate.
+    pub activation: Activation,
+    /// How much it counts.
+    pub balance: Balance,
+}
+
+impl Correction {
+    /// Always if `applies`, else not.
+    pub(crate) fn when(applies: bool) -> Self {
+        match applies {
+            true => Self::Always,
+            false => Self::None,
+        }
+    }
+}
+
+impl SharedExpertConfig {
+    /// A network of this width with SiLU that counts as much as the experts.
+    pub(crate) fn beside(width: u32) -> Self {
+        Self {
+            width,
+            activation: Activation::Silu,
+            balance: Balance::Sum,
+        }
+    }
+}
+
+/// How much the network beside the experts counts for a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Balance {
+    /// As much as the experts.
+    Sum,
+    /// A number between 0 and 1, by `mlp.shared_expert_gate` (Qwen 2).
+    Gated,
+    /// A share, of which the experts have the rest, by `mlp.coefficient` with a bias (Klear).
+    Shares,
 }
 
 impl MoeConfig {
@@ -103,6 +162,10 @@ impl MoeConfig {
             check_width("shared_expert_intermediate_size", 2 * u64::from(shared.width))?;
         }
         check_positive("routed_scaling_factor", self.router.factor)?;
+        check_positive("moe_router_logit_softcapping", self.router.softcap.unwrap_or(1.0))?;
+        if let Scoring::SparseMixer { jitter } = self.router.scoring {
+            check_positive("router_jitter_noise", jitter)?;
+        }
         match self.router.groups {
             Some(groups) => groups.check(self),
             None => Ok(()),
@@ -146,7 +209,7 @@ impl MoeConfig {
             costs.push(Box::new(DenseCost {
                 width: shared.width.into(),
                 gated: true,
-                activation: self.activation.cost(),
+                activation: shared.activation.cost(),
             }));
         }
         costs
@@ -219,15 +282,9 @@ mod tests {
         let air = of(json!({}));
         assert_eq!(
             (air.router.scoring, air.router.correction, air.router.groups),
-            (Scoring::Sigmoid, true, None)
+            (Scoring::Sigmoid, Correction::Always, None)
         );
-        assert_eq!(
-            air.shared,
-            Some(SharedExpertConfig {
-                width: 1408,
-                gated: false
-            })
-        );
+        assert_eq!(air.shared, Some(SharedExpertConfig::beside(1408)));
         let grouped = of(json!({"n_group": 8, "topk_group": 4, "routed_scaling_factor": 2.5})).router;
         let expected = ExpertGroups {
             count: 8,

@@ -48,6 +48,8 @@ pub(crate) struct Defaults {
     pub theta: f32,
     pub traditional: bool,
     pub partial: f32,
+    /// True if all of what is called a head here turns, because `partial_rotary_factor` is about a wider one.
+    pub whole: bool,
 }
 
 impl Default for Defaults {
@@ -62,6 +64,7 @@ impl Defaults {
             theta,
             traditional: false,
             partial: 1.0,
+            whole: false,
         }
     }
 }
@@ -103,7 +106,10 @@ impl RopeConfig {
             Ok(None)
         };
         let theta = number("rope_theta")?.unwrap_or(default.theta);
-        let partial = number("partial_rotary_factor")?.unwrap_or(default.partial);
+        let partial = match default.whole {
+            true => 1.0,
+            false => number("partial_rotary_factor")?.unwrap_or(default.partial),
+        };
         let traditional = text.flag("rope_traditional")?.unwrap_or(default.traditional);
         if !(theta.is_finite() && theta > 1.0) {
             return unusable("rope_theta", format!("{theta} is not above 1"));
@@ -386,13 +392,14 @@ impl Scaling<'_> {
         let periods = powers(self.theta, plain.dims).enumerate();
         let periods = periods.map(|(pair, period)| (f64::from(factor_of(pair).unwrap_or(1.0)) * period) as f32);
         let growth = context / original;
+        let amplitude = match self.number("long_mscale")?.filter(|amplitude| *amplitude != 0.0) {
+            Some(amplitude) => amplitude,
+            None if growth <= 1.0 => 1.0,
+            None => (1.0 + growth.ln() / original.ln()).sqrt(),
+        };
         Ok(RopeConfig {
             periods: periods.collect(),
-            amplitude: if growth <= 1.0 {
-                1.0
-            } else {
-                (1.0 + growth.ln() / original.ln()).sqrt() as f32
-            },
+            amplitude: amplitude as f32,
             ..plain
         })
     }

@@ -1,10 +1,10 @@
 //! Softmax attention of the parametric decoder.
 
-use checkpoint::config::decoder::{AttentionConfig, QkNorm};
+use checkpoint::config::decoder::{AttentionConfig, GateSource, QkNorm};
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
-use mlx::recording::{CacheOf, CachedAttention};
+use mlx::recording::{self, CacheOf, CachedAttention};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
@@ -16,6 +16,7 @@ use crate::layers::{
     Projection, ResidualStream, RmsNorm,
 };
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::output_gate::OutputGate;
 use crate::models::decoder::step::{QueryScale, Step};
 
 /// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
@@ -24,18 +25,26 @@ pub struct Attention {
     heads: i32,
     key_heads: i32,
     width: i32,
+    /// Width of a value.
+    value_width: i32,
     window: Option<u32>,
+    /// True if a query sees its chunk alone.
+    chunked: bool,
+    /// True if queries grow with their position.
+    scales_queries: bool,
     mask: usize,
     rope: Option<usize>,
     /// The factor of the scores.
     scale: f32,
+    /// The factor of the values.
+    value_scale: Option<Tensor>,
     /// The way of scores that are squeezed.
     capped: Option<CappedAttention>,
-    /// The least and the greatest number of queries, keys and values, if they are clipped.
-    bounds: Option<[Tensor; 2]>,
-    /// True if the output of each head goes through a gate.
-    output_gate: bool,
-    /// The gate's part of q_proj, the queries', k_proj and v_proj side by side.
+    /// The least and the greatest number of queries, keys and values.
+    clip: Option<(Tensor, Tensor)>,
+    /// The gate that the output of each head goes through.
+    output_gate: Option<OutputGate>,
+    /// What makes the gate, the queries, k_proj and v_proj side by side.
     qkv_proj: Linear,
     norms: HeadNorms,
     /// True if query head `i` reads key head `i` modulo their number.
@@ -64,7 +73,7 @@ impl Attention {
     /// norms.
     pub fn load(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
-        let hidden = loading.config.hidden_size as i32;
+        let (value_width, hidden) = (config.value_dim as i32, loading.config.hidden_size as i32);
         let scale = config.scale * config.rope.map_or(1.0, |rope| loading.ropes[rope].score_factor());
         let norms = head_norms(config, path, loading)?;
         let qkv_proj = qkv_proj(config, path, loading)?;
@@ -83,29 +92,33 @@ impl Attention {
         let eps = loading.config.norm.eps;
         let output_norm = || RmsNorm::load(loading.weights, &sub_norm, heads * width, eps);
         let output_norm = loading.config.inner_norms.then(output_norm).transpose()?;
-        let bound = |clip: f32| {
-            let bound = |value| Tensor::scalar(value, loading.dtype);
-            Ok::<_, mlx::Error>([bound(-clip)?, bound(clip)?])
-        };
-        let bounds = config.clip.map(bound).transpose()?;
-        loading.weights.materialize(bounds.iter().flatten())?;
         Ok(Self {
             heads,
             key_heads,
             width,
+            value_width,
             window: config.window,
+            chunked: config.chunk.is_some(),
+            scales_queries: config.query_scaling.is_some(),
+            value_scale: Tensor::optional_scalar(config.value_scale, loading.dtype)?,
             mask: loading.mask(config.window),
             rope: config.rope,
             scale,
             capped,
-            bounds,
-            output_gate: config.output_gate,
+            clip: match config.clip {
+                Some(bound) => Some((
+                    Tensor::scalar(-bound, loading.dtype)?,
+                    Tensor::scalar(bound, loading.dtype)?,
+                )),
+                None => None,
+            },
+            output_gate: OutputGate::new(config)?,
             qkv_proj,
             norms,
             tiled: config.tiled,
             output_norm,
             sinks,
-            o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * width, hidden)?,
+            o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * value_width, hidden)?,
         })
     }
 
@@ -136,15 +149,12 @@ impl Attention {
         caches: &mut [&mut Cache],
     ) -> Result<Tensor> {
         let all = self.qkv_proj.forward_normed(stream, norm)?;
-        let (gate, all) = match self.output_gate {
-            true => {
-                let width = self.heads * self.width;
-                (Some(all.slice(1, 0, width)?), all.slice(1, width, all.dim(1))?)
-            }
-            false => (None, all),
+        let (gate, all) = match &self.output_gate {
+            Some(gate) => (Some((gate, gate.part(&all)?)), all.slice(1, gate.width(), all.dim(1))?),
+            None => (None, all),
         };
-        let all = match &self.bounds {
-            Some([least, greatest]) => all.clip(least, greatest)?,
+        let all = match &self.clip {
+            Some((least, greatest)) => all.clip(least, greatest)?,
             None => all,
         };
         let (queries, keys, values) = match self.split_heads(&all, step)? {
@@ -158,13 +168,18 @@ impl Attention {
             window: self.window,
             sinks: self.sinks.as_ref(),
         };
-        let by_kernel = match self.capped {
-            None => kernels().attend_cached(cached)?,
-            Some(_) => None,
+        let by_kernel = match self.capped.is_some() || self.is_uncommon() {
+            false => kernels().attend_cached(cached)?,
+            true => None,
         };
         let attended = match by_kernel {
             Some(attended) => attended,
             None => self.attend(&queries, (&keys, &values), step, caches)?,
+        };
+        // What is found grows as the values do.
+        let attended = match &self.value_scale {
+            Some(factor) => attended.mul(factor)?,
+            None => attended,
         };
         let attended = match self.tiled {
             true => self.untiled(&attended)?,
@@ -175,7 +190,7 @@ impl Attention {
             None => attended,
         };
         match gate {
-            Some(gate) => self.o_proj.forward(&attended.mul(&gate.sigmoid()?)?),
+            Some((gate, numbers)) => self.o_proj.forward(&gate.apply(&attended, &numbers)?),
             None => self.o_proj.forward(&attended),
         }
     }
@@ -187,6 +202,12 @@ impl Attention {
         by_key.swapaxes(1, 2)?.reshape(&[rows, self.heads * self.width])
     }
 
+    /// True if a query sees its chunk alone or values have another width than keys, which no kernel for recorded steps
+    /// does.
+    fn is_uncommon(&self) -> bool {
+        self.chunked || self.value_width != self.width
+    }
+
     /// Attention of each sequence by its own cache, `[rows, heads · width]`.
     fn attend(
         &self,
@@ -195,15 +216,27 @@ impl Attention {
         step: &Step<'_>,
         caches: &mut [&mut Cache],
     ) -> Result<Tensor> {
+        if self.is_uncommon() && recording::is_on() {
+            return Err(mlx::Error::Unsupported(
+                "a recorded step with chunks or values of another width".into(),
+            ));
+        }
         each_sequence(caches, |rows, cache| {
             let queries = rows.of(queries)?;
-            let (queries, scale) = match &step.query_scaling[rows.index()] {
+            let scaling = step.query_scaling[rows.index()].as_ref();
+            let (queries, scale) = match scaling.filter(|_| self.scales_queries) {
                 None => (queries, self.scale),
                 Some(QueryScale::Single(factor)) => (queries, self.scale * factor),
-                Some(QueryScale::PerPosition(factors)) => (queries.mul(&factors.astype(queries.dtype())?)?, self.scale),
+                Some(scale @ QueryScale::PerPosition(_)) => (scale.apply(&queries)?, self.scale),
             };
             let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
-            let mask = &step.masks[self.mask];
+            let (seen, mask) = match self.chunked {
+                true => {
+                    let chunk = &step.chunks[rows.index()];
+                    (seen.since(chunk.start)?, &chunk.mask)
+                }
+                false => (seen, &step.masks[self.mask]),
+            };
             match &self.capped {
                 Some(capped) => capped.forward(&queries, &seen, mask),
                 None => scaled_dot_product_attention(&queries, &seen, scale, mask, self.sinks.as_ref()),
@@ -214,6 +247,9 @@ impl Attention {
     /// Queries, keys and values `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`,
     /// normed and turned.
     fn compose(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
+        if self.value_width != self.width {
+            return self.compose_apart(all, step);
+        }
         let (heads, turning, rows) = (self.heads, self.heads + self.key_heads, self.heads + 2 * self.key_heads);
         Ok(match &self.norms {
             HeadNorms::None | HeadNorms::Turned(_) => {
@@ -239,6 +275,21 @@ impl Attention {
         })
     }
 
+    /// The same for values of another width than keys, and heads without norms.
+    fn compose_apart(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
+        let (heads, turning) = (self.heads, self.heads + self.key_heads);
+        let split = turning * self.width;
+        let turned = self.rotate(&self.by_head(&all.slice(1, 0, split)?, turning, step)?, step)?;
+        let values = all.slice(1, split, all.dim(1))?;
+        let values = match values.dim(0) {
+            rows if rows as usize == step.sequences => values.reshape(&[rows, self.key_heads, 1, self.value_width])?,
+            length => values
+                .reshape(&[1, length, self.key_heads, self.value_width])?
+                .swapaxes(1, 2)?,
+        };
+        Ok((turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values))
+    }
+
     /// `[length, count · width]`, or with the last axis split, to `[1, count, length, width]`; the rows of several
     /// sequences to `[sequences, count, 1, width]`.
     fn by_head(&self, x: &Tensor, count: i32, step: &Step<'_>) -> Result<Tensor> {
@@ -262,9 +313,11 @@ impl Attention {
             HeadNorms::PerHead(norm) => Some(norm),
             HeadNorms::Whole(_) => return Ok(None),
         };
-        let Some(rope) = self.rope else { return Ok(None) };
+        let Some(rope) = self.rope.filter(|_| self.value_width == self.width) else {
+            return Ok(None);
+        };
         // Rows that the gate's part was cut from are not contiguous.
-        if self.output_gate && all.dim(0) > 1 && device() != Device::Cpu {
+        if self.output_gate.is_some() && all.dim(0) > 1 && device() != Device::Cpu {
             return Ok(None);
         }
         let heads = Heads {
@@ -285,10 +338,11 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
         true => loading.weights.require(&format!("{path}.{name}.bias")),
         false => Ok(()),
     };
-    let parts = if loading.weights.has(&format!("{joined}.weight")) && !config.output_gate {
+    let source = config.output_gate.map(|gate| gate.source);
+    let mut parts = if loading.weights.has(&format!("{joined}.weight")) && source != Some(GateSource::Queries) {
         bias("qkv_proj")?;
         let stored = config.stored_key_heads as i32;
-        let projection = Projection::new(joined, queries + 2 * stored * width);
+        let projection = Projection::new(joined, queries + stored * (width + config.value_dim as i32));
         let shared = config.heads as i32 / config.key_heads as i32 * width;
         let by_key_head = [0..shared, shared..shared + width, shared + width..shared + 2 * width];
         vec![match config.key_heads as i32 / stored {
@@ -298,32 +352,43 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
         }]
     } else {
         ["q_proj", "k_proj", "v_proj"].into_iter().try_for_each(bias)?;
-        let q_proj = match config.output_gate {
+        let q_proj = match source {
             // The gate comes first, so that queries and keys stay neighbors.
-            true => Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width]),
-            false if config.tiled => {
+            Some(GateSource::Queries) => {
+                Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width])
+            }
+            Some(GateSource::Numbers | GateSource::Heads) | None if config.tiled => {
                 let of_key = |key: i32| key * width..(key + 1) * width;
                 let by_key: Vec<_> = (0..config.key_heads as i32).map(of_key).collect();
                 Projection::new(part("q_proj"), queries).deinterleaved(&by_key)
             }
-            false => Projection::new(part("q_proj"), queries),
+            Some(GateSource::Numbers | GateSource::Heads) | None => Projection::new(part("q_proj"), queries),
         };
-        let [k_proj, v_proj] = ["k_proj", "v_proj"].map(|name| Projection::new(part(name), keys));
+        let values = (config.key_heads * config.value_dim) as i32;
+        let [k_proj, v_proj] =
+            [("k_proj", keys), ("v_proj", values)].map(|(name, width)| Projection::new(part(name), width));
         vec![q_proj, k_proj, v_proj]
     };
+    let gate = match source {
+        Some(GateSource::Numbers) => Some((config.heads * config.value_dim) as i32),
+        Some(GateSource::Heads) => Some(config.heads as i32),
+        Some(GateSource::Queries) | None => None,
+    };
+    parts.splice(0..0, gate.map(|width| Projection::new(part("g_proj"), width)));
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
 fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
-    let mut take = |name: &str, width: i32| match norm.bare {
+    let bare = matches!(config.qk_norm, QkNorm::PerHeadBare | QkNorm::PerHeadBareTurned);
+    let mut take = |name: &str, width: i32| match norm.bare || bare {
         true => Ok(ones(width, loading.dtype)?),
         false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm),
     };
     Ok(match config.qk_norm {
         QkNorm::None => HeadNorms::None,
-        QkNorm::PerHead => {
+        QkNorm::PerHead | QkNorm::PerHeadBare => {
             let queries = take("q_norm", width)?.reshape(&[1, width])?;
             let keys = take("k_norm", width)?.reshape(&[1, width])?;
             let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();
@@ -338,7 +403,7 @@ fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_
             };
             HeadNorms::PerHead(RmsNorm::new(factors, norm.eps))
         }
-        QkNorm::PerHeadTurned => HeadNorms::Turned([
+        QkNorm::PerHeadTurned | QkNorm::PerHeadBareTurned => HeadNorms::Turned([
             RmsNorm::new(take("q_norm", width)?, norm.eps),
             RmsNorm::new(take("k_norm", width)?, norm.eps),
         ]),

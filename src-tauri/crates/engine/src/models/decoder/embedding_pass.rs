@@ -67,6 +67,7 @@ impl Decoder {
             ropes: &self.ropes,
             rotations: self.ropes.iter().map(|rope| rope.at(0, rows)).collect(),
             masks: pass.masks.clone(),
+            chunks: Vec::new(),
             query_scaling: vec![None],
             embedded: None,
             images: &[],

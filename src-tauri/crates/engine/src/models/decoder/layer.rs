@@ -1,6 +1,6 @@
 //! One layer of the parametric decoder.
 
-use checkpoint::config::decoder::{self, LayerConfig, NormPlacement};
+use checkpoint::config::decoder::{self, LayerConfig, NormConfig, NormPlacement};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -57,14 +57,18 @@ impl Layer {
             name.map(|name| Norm::load(weights, &path(name), width, kind, dtype))
                 .transpose()
         };
+        let kind_after = NormConfig {
+            eps: kind.eps_after.unwrap_or(kind.eps),
+            ..kind
+        };
         let [after_mixer, after_network] = match kind.after_offsets {
             Some(offsets) => offsets.map(Some),
             None => [None, None],
         };
         let after = |name: Option<&str>, offset: Option<f32>, weights: &mut Weights<'_>| {
             let load = |name| match offset {
-                Some(offset) => RmsNorm::load_offset(weights, &path(name), width, kind.eps, offset),
-                None => RmsNorm::load_from(weights, &path(name), width, kind, dtype),
+                Some(offset) => RmsNorm::load_offset(weights, &path(name), width, kind_after.eps, offset),
+                None => RmsNorm::load_from(weights, &path(name), width, kind_after, dtype),
             };
             name.map(load).transpose()
         };

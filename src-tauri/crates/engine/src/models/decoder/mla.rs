@@ -3,7 +3,7 @@
 
 use checkpoint::config::mla::MlaConfig;
 use mlx::device::{device, Device};
-use mlx::ops::concatenate;
+use mlx::ops::{concatenate, Mask};
 use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
@@ -12,6 +12,7 @@ use mlx::Result;
 use crate::cache::{Cache, KvView, PlainCache};
 use crate::error;
 use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
+use crate::models::decoder::indexer::{Chosen, Indexer};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::step::Step;
 use crate::products::product_check::Layout;
@@ -37,6 +38,8 @@ pub struct Mla {
     /// From the latent to each head's values.
     values: HeadProjection,
     o_proj: Linear,
+    /// The index of the positions that are looked at.
+    indexer: Option<Indexer>,
     /// Factor of the scores.
     scale: Tensor,
     /// Factor of the rotary part of queries, in addition to the scale.
@@ -84,6 +87,10 @@ impl Mla {
             Ok::<_, error::Error>((norm, proj))
         };
         let projected = config.q_lora_rank.map(&mut projected).transpose()?;
+        let indexer = match (config.indexer, config.q_lora_rank) {
+            (Some(indexer), Some(rank)) => Some(Indexer::load(indexer, rank as i32, &name("indexer"), loading)?),
+            (Some(_) | None, _) => None,
+        };
         let mla = Self {
             heads,
             rank,
@@ -98,6 +105,7 @@ impl Mla {
             keys,
             values,
             o_proj: Linear::load(loading.weights, &name("o_proj"), heads * value_dim, hidden)?,
+            indexer,
             scale: Tensor::scalar(config.scale, loading.dtype)?,
             mscale: Tensor::optional_scalar(mscale, loading.dtype)?,
         };
@@ -122,9 +130,12 @@ impl Mla {
         let all = self.down_proj.forward(x)?;
         let split = all.dim(1) - rank - self.rope_dim;
         let queries = all.slice(1, 0, split)?;
-        let queries = match &self.queries {
-            Some((norm, proj)) => proj.forward(&norm.forward(&queries)?)?,
-            None => queries,
+        let (queries, squeezed) = match &self.queries {
+            Some((norm, proj)) => {
+                let squeezed = norm.forward(&queries)?;
+                (proj.forward(&squeezed)?, Some(squeezed))
+            }
+            None => (queries, None),
         };
         let queries = by_head(&queries.mul(&self.scale)?, self.heads, sequences)?;
         let nope = queries.slice(3, 0, self.nope_dim)?;
@@ -136,18 +147,51 @@ impl Mla {
         let key = all.slice(1, split + rank, split + rank + self.rope_dim)?;
         let key = self.rotate(&by_head(&key, 1, sequences)?, step)?;
         let latent = by_head(&latent, 1, sequences)?;
+        let index = match (&self.indexer, &squeezed) {
+            (Some(indexer), Some(squeezed)) => Some((indexer, indexer.read(x, squeezed, step)?)),
+            (Some(_) | None, _) => None,
+        };
+        let key = match &index {
+            Some((_, (index_key, _))) => concatenate(&[&key, index_key], 3)?,
+            None => key,
+        };
         let attended = each_sequence(caches, |rows, cache| {
-            let (keys, latents) = cache.update(&rows.of(&key)?, &rows.of(&latent)?)?.dequantized()?;
+            let (all, latents) = cache.update(&rows.of(&key)?, &rows.of(&latent)?)?.dequantized()?;
+            let (keys, chosen) = match &index {
+                Some((indexer, (_, question))) => {
+                    let index_keys = all.slice(3, self.rope_dim, self.rope_dim + indexer.width())?;
+                    let (queries, weights) = (rows.of(&question.queries)?, rows.of(&question.weights)?);
+                    let chosen = indexer.choose(&queries, &weights, &index_keys)?;
+                    (all.slice(3, 0, self.rope_dim)?, chosen)
+                }
+                None => (all, Chosen::All),
+            };
+            let scaling = step.query_scaling[rows.index()].as_ref();
+            let scaled = |queries: Tensor| match scaling {
+                Some(scale) => scale.apply(&queries),
+                None => Ok(queries),
+            };
+            let (nope, rotated) = (scaled(rows.of(&nope)?)?, scaled(rows.of(&rotated)?)?);
             if length == 1 {
-                return self.attend_absorbed(&rows.of(&nope)?, &rows.of(&rotated)?, &keys, &latents);
+                return match &chosen {
+                    Chosen::Of(numbers) => {
+                        self.attend_absorbed(&nope, &rotated, &keys.take(numbers, 2)?, &latents.take(numbers, 2)?)
+                    }
+                    Chosen::All | Chosen::Marked(_) => self.attend_absorbed(&nope, &rotated, &keys, &latents),
+                };
             }
+            let marked = match chosen {
+                Chosen::Marked(marks) => Some(Mask::Array(marks)),
+                Chosen::All | Chosen::Of(_) => None,
+            };
+            let mask = marked.as_ref().unwrap_or(&step.masks[self.mask]);
             let keys = self.spread(&keys)?;
             let seen = KvView::Plain {
                 keys: concatenate(&[&self.keys.expand(&latents)?, &keys], 3)?,
                 values: self.values.expand(&latents)?,
             };
             let queries = concatenate(&[&nope, &rotated], 3)?;
-            scaled_dot_product_attention(&queries, &seen, 1.0, &step.masks[self.mask], None)
+            scaled_dot_product_attention(&queries, &seen, 1.0, mask, None)
         })?;
         self.o_proj.forward(&attended)
     }
@@ -175,7 +219,7 @@ impl Mla {
 
 /// `[length, count · width]` to `[1, count, length, width]`, or the rows of several sequences to `[sequences, count, 1,
 /// width]`.
-fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
+pub(super) fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
     let (length, width) = (x.dim(0), x.dim(1) / count);
     match (length, count) {
         _ if length == sequences => x.reshape(&[sequences, count, 1, width]),

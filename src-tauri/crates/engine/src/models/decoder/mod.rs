@@ -10,6 +10,7 @@ mod delta_net;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
+mod indexer;
 mod layer;
 mod layer_order;
 mod load_context;
@@ -17,13 +18,14 @@ mod mixer;
 mod mla;
 mod mlp;
 mod norm;
+mod output_gate;
 mod plain_mlp;
 mod positions;
 mod residual_add;
 mod sparse_moe;
 mod step;
 
-use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, QueryScaling};
+use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, OriginalMark, QueryScaling};
 use mlx::parameters::Parameters;
 use mlx::recording;
 use mlx::tensor::Tensor;
@@ -40,7 +42,7 @@ use load_context::LoadContext;
 use norm::Norm;
 use positions::Positions;
 use residual_add::ResidualAdd;
-use step::{query_scale, Step};
+use step::{query_scale, InChunk, Step};
 
 /// The model.
 #[derive(Parameters)]
@@ -65,6 +67,8 @@ pub struct Decoder {
     /// For each window a layer that has it, and the place of its cache, which then tells its mask.
     #[parameters(skip)]
     windows: Vec<(usize, usize)>,
+    /// Positions of a chunk, for layers that stay in theirs.
+    chunk: Option<u32>,
     #[parameters(skip)]
     query_scaling: Option<QueryScaling>,
     norm: Norm,
@@ -82,8 +86,12 @@ pub struct Decoder {
 impl Decoder {
     /// Builds the model; every tensor of it is computed when this returns.
     pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
+        // By the names of the checkpoint.
+        let offset = config
+            .norm_offset_in_original
+            .is_some_and(|mark| is_original(weights, mark));
         config.renames.iter().for_each(|table| weights.rename(table));
-        let config = &as_stored(config, weights);
+        let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let dtype = weights
@@ -91,6 +99,7 @@ impl Decoder {
             .unwrap_or_else(|| weights.dtype("norm.weight"));
         let last = NormConfig {
             bare: config.norm.bare_end,
+            offset: config.norm.offset && !config.norm.last_as_is,
             ..config.norm
         };
         let norm = Norm::load(weights, "norm", hidden, last, dtype)?;
@@ -145,11 +154,20 @@ impl Decoder {
             order,
             loops_normed: config.loops_normed,
             ropes,
-            query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
-                decoder::Mixer::Attention(attention) => attention.query_scaling,
+            chunk: config.layers.iter().find_map(|layer| match &layer.mixer {
+                decoder::Mixer::Attention(attention) => attention.chunk,
                 decoder::Mixer::DeltaNet(_)
                 | decoder::Mixer::GatedConv(_)
                 | decoder::Mixer::Mla(_)
+                | decoder::Mixer::CrossAttention(_)
+                | decoder::Mixer::Linear(_)
+                | decoder::Mixer::Absent => None,
+            }),
+            query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
+                decoder::Mixer::Attention(attention) => attention.query_scaling,
+                decoder::Mixer::Mla(latent) => latent.query_scaling,
+                decoder::Mixer::DeltaNet(_)
+                | decoder::Mixer::GatedConv(_)
                 | decoder::Mixer::CrossAttention(_)
                 | decoder::Mixer::Linear(_)
                 | decoder::Mixer::Absent => None,
@@ -292,6 +310,13 @@ impl Decoder {
                 .iter()
                 .map(|(_, cache)| sequences[0][*cache].mask(length, last_seen.as_deref()))
                 .collect::<Result<_>>()?,
+            chunks: match self.chunk {
+                Some(chunk) => {
+                    let chunks = offsets.iter().map(|offset| InChunk::new(chunk, *offset, length));
+                    chunks.collect::<Result<_>>()?
+                }
+                None => Vec::new(),
+            },
             query_scaling: offsets.iter().map(scale).collect(),
             embedded: None,
             images: input.images,
@@ -312,11 +337,18 @@ impl Decoder {
     }
 }
 
+/// True if the checkpoint has this mark of those that mlx-lm did not convert.
+fn is_original(weights: &Weights<'_>, mark: OriginalMark) -> bool {
+    weights.any(|name, shape| match mark {
+        OriginalMark::Convolutions => name.ends_with(".conv1d.weight") && shape.last() != Some(&1),
+        OriginalMark::Segment(segment) => name.split('.').any(|part| part == segment),
+    })
+}
+
 /// The config with what only the weights tell.
-fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
+fn as_stored(config: &DecoderConfig, offset: bool, weights: &Weights<'_>) -> DecoderConfig {
     let mut config = config.clone();
-    config.norm.offset |= config.norm_offset_unless_sanitized
-        && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
+    config.norm.offset |= offset;
     // Conversions for text alone may leave out the tokens that stand for images.
     let stored = weights.shape("embed_tokens.weight").and_then(|shape| shape.first());
     if stored.is_some_and(|rows| *rows == config.vocab_size as i32) {
@@ -356,7 +388,11 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
             decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
-            decoder::Mixer::Mla(latent) => (latent.rope == index).then_some(latent.qk_rope_head_dim),
+            decoder::Mixer::Mla(latent) if latent.rope == index => Some(latent.qk_rope_head_dim),
+            decoder::Mixer::Mla(latent) => {
+                let indexer = latent.indexer.filter(|indexer| indexer.rope == index);
+                indexer.map(|indexer| indexer.head_dim)
+            }
             decoder::Mixer::DeltaNet(_)
             | decoder::Mixer::GatedConv(_)
             | decoder::Mixer::CrossAttention(_)

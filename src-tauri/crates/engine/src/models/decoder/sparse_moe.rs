@@ -1,9 +1,10 @@
 //! The experts of the parametric decoder, their router, and the shared experts.
 
 use checkpoint::config::decoder::DenseConfig;
-use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
+use checkpoint::config::moe::{Balance, Correction, ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
 use mlx::device::on_cuda;
 use mlx::fused::{self, Routed};
+use mlx::ops::join;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
@@ -18,22 +19,34 @@ use crate::weights::ExpertShape;
 /// A sparse mixture of experts: each token goes through a few of many networks.
 #[derive(Parameters)]
 pub struct SparseMoe {
-    /// gate, and shared_expert_gate if there is one, side by side.
+    /// gate, and shared_expert_gate or coefficient if there is one, side by side.
     gates: Linear,
     /// How many outputs of that belong to the router.
     count: i32,
     router: Router,
     experts: Experts,
     shared_experts: Option<Mlp>,
+    /// One, if what goes into the experts is weighed.
+    one: Option<Tensor>,
+    /// How much these count.
+    #[parameters(skip)]
+    balance: Balance,
 }
 
 impl SparseMoe {
-    /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate`.
+    /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate` or
+    /// `coefficient`.
     pub fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (hidden, count) = (loading.config.hidden_size as i32, config.num_experts as i32);
         let mut gates = vec![(format!("{path}.gate"), count)];
-        if config.shared.is_some_and(|shared| shared.gated) {
-            gates.push((format!("{path}.shared_expert_gate"), 1));
+        let balance = config.shared.map_or(Balance::Sum, |shared| shared.balance);
+        match balance {
+            Balance::Sum => {}
+            Balance::Gated => gates.push((format!("{path}.shared_expert_gate"), 1)),
+            Balance::Shares => {
+                loading.weights.require(&format!("{path}.coefficient.bias"))?;
+                gates.push((format!("{path}.coefficient"), 2));
+            }
         }
         if config.bias {
             loading.weights.require(&format!("{path}.gate.bias"))?;
@@ -45,19 +58,24 @@ impl SparseMoe {
             bias: config.bias,
         };
         let activation = Activation::new(config.activation, loading.dtype)?;
+        // If what goes in is weighed, each of a token's experts gets something else.
+        let on_input = config.router.on_input;
+        let chosen = if on_input { 1 } else { config.top_k as i32 };
         let shared = config.shared.map(|shared| DenseConfig {
             width: shared.width,
-            activation: config.activation,
+            activation: shared.activation,
             bias: false,
         });
         Ok(Self {
             gates: Linear::load_joined(loading.weights, &gates, hidden)?,
             count,
             router: Router::load(config, path, loading)?,
-            experts: Experts::load(loading.weights, path, shape, config.top_k as i32, activation)?,
+            experts: Experts::load(loading.weights, path, shape, chosen, activation)?,
             shared_experts: shared
                 .map(|shared| Mlp::load(&shared, &format!("{path}.shared_experts"), loading))
                 .transpose()?,
+            one: on_input.then(|| Tensor::scalar(1.0, loading.dtype)).transpose()?,
+            balance,
         })
     }
 
@@ -73,23 +91,46 @@ impl SparseMoe {
         }
         let x = &stream.normed(norm)?;
         let numbers = self.gates.forward(x)?;
-        let gated = numbers.dim(1) > self.count;
-        let routed = if gated {
-            numbers.slice(1, 0, self.count)?
-        } else {
-            numbers.clone()
+        let routed = match self.balance {
+            Balance::Sum => numbers.clone(),
+            Balance::Gated | Balance::Shares => numbers.slice(1, 0, self.count)?,
         };
         let (indices, shares) = self.router.choose(&routed)?;
-        let fed = self.experts.forward(x, &indices, &shares)?;
+        let fed = match &self.one {
+            None => self.experts.forward(x, &indices, &shares)?,
+            Some(one) => self.weighed(x, &indices, &shares, one)?,
+        };
         let Some(shared) = &self.shared_experts else {
             return Ok(fed);
         };
         let shared = shared.forward(x)?;
-        if !gated {
-            return fed.add(&shared);
+        match self.balance {
+            Balance::Sum => fed.add(&shared),
+            Balance::Gated => {
+                let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
+                fed.add(&shared.mul(&weight)?)
+            }
+            Balance::Shares => {
+                let shares = numbers.slice(1, self.count, self.count + 2)?.softmax(1, true)?;
+                fed.mul(&shares.slice(1, 0, 1)?)?
+                    .add(&shared.mul(&shares.slice(1, 1, 2)?)?)
+            }
         }
-        let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
-        fed.add(&shared.mul(&weight)?)
+    }
+
+    /// The experts `indices` `[length, chosen]`, each of what it gets times its share.
+    fn weighed(&self, x: &Tensor, indices: &Tensor, shares: &Tensor, one: &Tensor) -> Result<Tensor> {
+        let ones = one.broadcast(&[x.dim(0), 1])?;
+        let mut sum: Option<Tensor> = None;
+        for column in 0..indices.dim(1) {
+            let of = |all: &Tensor| all.slice(1, column, column + 1);
+            let fed = self.experts.forward(&x.mul(&of(shares)?)?, &of(indices)?, &ones)?;
+            sum = Some(match sum {
+                Some(sum) => sum.add(&fed)?,
+                None => fed,
+            });
+        }
+        sum.map_or_else(|| Tensor::zeros(x.shape(), x.dtype()), Ok)
     }
 
     /// The stream's norm and its experts in one launch; `None` if no kernel does that.
@@ -129,8 +170,43 @@ struct Router {
     /// e_score_correction_bias, in 32 bits, `[1, experts]`.
     correction: Option<Tensor>,
     factor: Option<Tensor>,
-    /// The score of experts in groups that are not chosen.
+    /// The bound that logits are squeezed into, in 32 bits.
+    cap: Option<Tensor>,
+    /// The score of experts in groups that are not chosen, or of one that was chosen before.
     nothing: Option<Tensor>,
+    /// The constants of a way to score.
+    constants: Constants,
+}
+
+/// The constants of a way to score.
+#[derive(Parameters)]
+enum Constants {
+    None,
+    /// Zero, and the least of what a root is drawn from, in 32 bits.
+    SqrtSoftplus {
+        zero: Tensor,
+        least: Tensor,
+    },
+    /// How far experts may be apart that are about as good.
+    SparseMixer {
+        band: Tensor,
+    },
+}
+
+impl Constants {
+    fn new(scoring: Scoring, dtype: Dtype) -> Result<Self> {
+        let scalar = |number: f32| Tensor::scalar(number, dtype);
+        Ok(match scoring {
+            Scoring::Softmax | Scoring::Sigmoid => Self::None,
+            Scoring::SqrtSoftplus => Self::SqrtSoftplus {
+                zero: scalar(0.0)?,
+                least: scalar(f32::MIN_POSITIVE)?,
+            },
+            Scoring::SparseMixer { jitter } => Self::SparseMixer {
+                band: scalar(2.0 * jitter)?,
+            },
+        })
+    }
 }
 
 impl Router {
@@ -138,21 +214,36 @@ impl Router {
         let router = config.router;
         // Sigmoid scores are computed and stored in 32 bits, as the reference does: their small differences decide.
         let dtype = match router.scoring {
-            Scoring::Sigmoid => Dtype::Float32,
-            Scoring::Softmax => loading.dtype,
+            Scoring::Sigmoid | Scoring::SqrtSoftplus => Dtype::Float32,
+            Scoring::Softmax | Scoring::SparseMixer { .. } => loading.dtype,
         };
         let scalar = |number: f32| Tensor::scalar(number, dtype);
+        let name = format!("{path}.gate.e_score_correction_bias");
+        let corrects = match router.correction {
+            Correction::None => false,
+            Correction::IfPresent => loading.weights.has(&name),
+            Correction::Always => true,
+        };
         let mut correction = || {
-            let name = format!("{path}.gate.e_score_correction_bias");
-            let correction = loading.weights.take(&name, &[config.num_experts as i32])?;
-            Ok::<_, error::Error>(correction.astype(Dtype::Float32)?.reshape(&[1, -1])?)
+            let count = config.num_experts as i32;
+            // ERNIE's files have it as a row.
+            let row = loading.weights.shape(&name).is_some_and(|shape| shape.len() == 2);
+            let shape: &[i32] = if row { &[1, count] } else { &[count] };
+            let correction = loading.weights.take(&name, shape)?;
+            Ok::<_, error::Error>(correction.astype(Dtype::Float32)?.reshape(&[1, count])?)
         };
         let router = Self {
             config: router,
             chosen: config.top_k as i32,
-            correction: router.correction.then(&mut correction).transpose()?,
+            correction: corrects.then(&mut correction).transpose()?,
             factor: (router.factor != 1.0).then(|| scalar(router.factor)).transpose()?,
-            nothing: router.groups.map(|_| scalar(0.0)).transpose()?,
+            cap: Tensor::optional_scalar(router.softcap, Dtype::Float32)?,
+            nothing: match (router.scoring, router.groups) {
+                (Scoring::SparseMixer { .. }, _) => Some(scalar(f32::NEG_INFINITY)?),
+                (_, Some(_)) => Some(scalar(0.0)?),
+                (_, None) => None,
+            },
+            constants: Constants::new(router.scoring, dtype)?,
         };
         loading.weights.materialize(router.tensors())?;
         Ok(router)
@@ -161,7 +252,11 @@ impl Router {
     /// True if shares of the chosen among themselves are the softmax of their logits alone.
     fn chooses_alone(&self) -> bool {
         let config = &self.config;
-        config.scoring == Scoring::Softmax && config.normalised && config.groups.is_none() && self.correction.is_none()
+        config.scoring == Scoring::Softmax
+            && config.normalised
+            && config.groups.is_none()
+            && self.correction.is_none()
+            && self.cap.is_none()
     }
 
     fn scaled(&self, shares: Tensor) -> Result<Tensor> {
@@ -181,10 +276,21 @@ impl Router {
                 return Ok((indices, self.scaled(shares)?));
             }
         }
-        let scores = match config.scoring {
-            Scoring::Softmax if alone => logits.clone(),
-            Scoring::Softmax => logits.softmax(1, true)?,
-            Scoring::Sigmoid => logits.astype(Dtype::Float32)?.sigmoid()?,
+        if let (Constants::SparseMixer { band }, Some(nothing)) = (&self.constants, &self.nothing) {
+            return self.choose_in_turn(logits, band, nothing);
+        }
+        let capped = match &self.cap {
+            None => logits.clone(),
+            Some(cap) => logits.astype(Dtype::Float32)?.div(cap)?.tanh()?.mul(cap)?,
+        };
+        let scores = match &self.constants {
+            Constants::SqrtSoftplus { zero, least } => {
+                let squares = capped.astype(Dtype::Float32)?.logaddexp(zero)?.maximum(least)?;
+                squares.rsqrt()?.mul(&squares)?
+            }
+            _ if config.scoring == Scoring::Sigmoid => capped.astype(Dtype::Float32)?.sigmoid()?,
+            _ if alone => capped,
+            _ => capped.softmax(1, true)?,
         };
         let mut ranking = scores.clone();
         if let Some(correction) = &self.correction {
@@ -208,6 +314,24 @@ impl Router {
         shares = self.scaled(shares)?;
         let same = shares.dtype() == logits.dtype();
         Ok((indices, if same { shares } else { shares.astype(logits.dtype())? }))
+    }
+}
+
+impl Router {
+    /// The same if each expert is chosen after the one before: it counts as its share among those whose logits are no
+    /// further from it than `band` of the greater magnitude, without those that were chosen.
+    fn choose_in_turn(&self, logits: &Tensor, band: &Tensor, nothing: &Tensor) -> Result<(Tensor, Tensor)> {
+        let magnitudes = logits.maximum(&logits.negative()?)?;
+        let (mut left, mut indices, mut shares) = (logits.clone(), Vec::new(), Vec::new());
+        for _ in 0..self.chosen {
+            let (best, index) = (left.max(1, true)?, left.argmax(1, true)?);
+            let far = best.sub(logits)?.div(&magnitudes.maximum(&best)?)?.greater(band)?;
+            let near = far.select(nothing, &left)?.softmax(1, true)?;
+            shares.push(near.take_along(&index, 1)?);
+            left = left.put_along(&index, nothing, 1)?;
+            indices.push(index);
+        }
+        Ok((join(&indices, 1)?, self.scaled(join(&shares, 1)?)?))
     }
 }
 
@@ -247,7 +371,12 @@ mod tests {
             chosen: 2,
             correction: correction.map(|numbers| Tensor::from_f32(&numbers, &[1, 6])),
             factor: scalar(config.factor),
-            nothing: scalar(0.0),
+            cap: config.softcap.and_then(scalar),
+            nothing: scalar(match config.scoring {
+                Scoring::SparseMixer { .. } => f32::NEG_INFINITY,
+                _ => 0.0,
+            }),
+            constants: Constants::new(config.scoring, Dtype::Float32).unwrap(),
         };
         let (indices, shares) = router.choose(&Tensor::from_f32(&logits, &[1, 6])).unwrap();
         let indices = indices.to_f32().unwrap().into_iter().map(|index| index as u32);
@@ -288,12 +417,31 @@ mod tests {
         let scores = odds([0.5, 0.6, 0.7, 0.8, 0.2, 0.1]);
         let config = RouterConfig {
             factor: 2.0,
-            correction: true,
+            correction: Correction::Always,
             ..RouterConfig::new(Scoring::Sigmoid, false)
         };
         assert_close(&choose(config, None, scores), &[(2, 1.4), (3, 1.6)]);
         let corrected = choose(config, Some([0.0, 0.0, 0.0, 0.0, 0.9, 0.0]), scores);
         assert_close(&corrected, &[(3, 1.6), (4, 0.4)]);
+    }
+
+    #[test]
+    fn scores_may_be_roots_of_squeezed_logits() {
+        let config = RouterConfig {
+            softcap: Some(2.0),
+            ..RouterConfig::new(Scoring::SqrtSoftplus, false)
+        };
+        let score = |logit: f32| (2.0 * (logit / 2.0).tanh()).exp().ln_1p().sqrt();
+        let found = choose(config, None, [-40.0, 3.0, 0.5, 1.0, -1.0, 0.0]);
+        assert_close(&found, &[(1, score(3.0)), (3, score(1.0))]);
+    }
+
+    #[test]
+    fn an_expert_chosen_in_turn_counts_among_those_about_as_good() {
+        let config = RouterConfig::new(Scoring::SparseMixer { jitter: 0.1 }, false);
+        // 2.0 and 1.9 are near each other, and 1.0 is far from both; once 2.0 is chosen, 1.9 stands alone.
+        let found = choose(config, None, [1.0, 2.0, -2.0, 1.9, 0.0, 1.0]);
+        assert_close(&found, &[(1, 1.0 / (1.0 + (-0.1f32).exp())), (3, 1.0)]);
     }
 
     #[test]

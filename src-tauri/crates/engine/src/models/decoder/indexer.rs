@@ -1,0 +1,126 @@
+//! The index of sparse attention over latents (DeepSeek V3.2): small heads score every position by a key of its own, and
+//! a query looks at those of the highest scores. Keys of the index lie in the cache beside those that turn.
+
+use checkpoint::config::mla::IndexerConfig;
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::Result;
+
+use crate::cache::seen;
+use crate::error;
+use crate::layers::{top_k_indices, LayerNorm, Linear};
+use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::mla::by_head;
+use crate::models::decoder::step::Step;
+
+/// The epsilon of the norm of its keys.
+const EPS: f32 = 1e-5;
+
+/// The index of one layer.
+#[derive(Parameters)]
+pub struct Indexer {
+    heads: i32,
+    width: i32,
+    top_k: i32,
+    rope: usize,
+    /// From the short vector of a query to the heads.
+    wq_b: Linear,
+    /// wk and weights_proj side by side.
+    projection: Linear,
+    k_norm: LayerNorm,
+    zero: Tensor,
+    one: Tensor,
+    /// The score of a position that is not seen.
+    nothing: Tensor,
+}
+
+/// What the rows of a step ask the index.
+pub struct Question {
+    /// `[1, heads, length, width]`, or `[sequences, heads, 1, width]`.
+    pub queries: Tensor,
+    /// How much each head counts, the same with a width of 1.
+    pub weights: Tensor,
+}
+
+/// The positions that queries look at.
+pub enum Chosen {
+    /// All that they see.
+    All,
+    /// Those of these numbers, for one query, `[positions]`.
+    Of(Tensor),
+    /// Those marked true, `[length, positions]`.
+    Marked(Tensor),
+}
+
+impl Indexer {
+    /// Loads what stands below `path`: `wq_b`, `wk`, `weights_proj` and `k_norm`. `rank` is the width of a query's short
+    /// vector.
+    pub fn load(
+        config: IndexerConfig,
+        rank: i32,
+        path: &str,
+        loading: &mut LoadContext<'_, '_>,
+    ) -> error::Result<Self> {
+        let name = |part: &str| format!("{path}.{part}");
+        let (heads, width, hidden) = (
+            config.heads as i32,
+            config.head_dim as i32,
+            loading.config.hidden_size as i32,
+        );
+        let parts = [(name("wk"), width), (name("weights_proj"), heads)];
+        let scalar = |value| Tensor::scalar(value, loading.dtype);
+        let (zero, one, nothing) = (scalar(0.0)?, scalar(1.0)?, scalar(f32::NEG_INFINITY)?);
+        Ok(Self {
+            heads,
+            width,
+            top_k: config.top_k as i32,
+            rope: config.rope,
+            wq_b: Linear::load(loading.weights, &name("wq_b"), rank, heads * width)?,
+            projection: Linear::load_joined(loading.weights, &parts, hidden)?,
+            k_norm: LayerNorm::load(loading.weights, &name("k_norm"), width, EPS)?,
+            zero,
+            one,
+            nothing,
+        })
+    }
+
+    /// Width of its keys.
+    pub fn width(&self) -> i32 {
+        self.width
+    }
+
+    /// For rows `x` `[rows, hidden]` and the short vectors of their queries their keys, `[1, 1, length, width]` or
+    /// `[sequences, 1, 1, width]`, and what they ask.
+    pub(super) fn read(&self, x: &Tensor, squeezed: &Tensor, step: &Step<'_>) -> Result<(Tensor, Question)> {
+        let sequences = step.sequences as i32;
+        let both = self.projection.forward(x)?;
+        let turned = |heads: &Tensor| step.ropes[self.rope].forward(heads, &step.rotations[self.rope]);
+        let key = self.k_norm.forward(&both.slice(1, 0, self.width)?)?;
+        let weights = both.slice(1, self.width, self.width + self.heads)?;
+        let queries = by_head(&self.wq_b.forward(squeezed)?, self.heads, sequences)?;
+        let question = Question {
+            queries: turned(&queries)?,
+            weights: by_head(&weights, self.heads, sequences)?,
+        };
+        Ok((turned(&by_head(&key, 1, sequences)?)?, question))
+    }
+
+    /// The positions that queries of one sequence look at, by the keys `[1, 1, positions, width]` of all.
+    pub fn choose(&self, queries: &Tensor, weights: &Tensor, keys: &Tensor) -> Result<Chosen> {
+        let (length, positions) = (queries.dim(2), keys.dim(2));
+        if positions <= self.top_k {
+            return Ok(Chosen::All);
+        }
+        // A factor of all scores would choose the same.
+        let scores = queries.matmul(&keys.swapaxes(2, 3)?)?.maximum(&self.zero)?;
+        let scores = scores.mul(weights)?.sum(1, false)?.reshape(&[length, positions])?;
+        if length == 1 {
+            let chosen = top_k_indices(&scores, self.top_k)?;
+            return Ok(Chosen::Of(chosen.reshape(&[self.top_k])?));
+        }
+        let seen = seen(positions - length, length, None, None)?;
+        let chosen = top_k_indices(&seen.select(&scores, &self.nothing)?, self.top_k)?;
+        let marks = Tensor::zeros(&[length, positions], scores.dtype())?.put_along(&chosen, &self.one, 1)?;
+        Ok(Chosen::Marked(marks.greater(&self.zero)?.mul(&seen)?))
+    }
+}

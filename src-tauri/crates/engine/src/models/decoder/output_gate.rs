@@ -1,0 +1,65 @@
+//! The gate that the output of attention goes through before its last projection.
+
+use checkpoint::config::decoder::{AttentionConfig, GateFunction, GateSource};
+use mlx::parameters::Parameters;
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
+
+/// The gate of one layer.
+#[derive(Parameters)]
+pub struct OutputGate {
+    heads: i32,
+    /// Numbers of the gate for each head: as many as the head has, or one.
+    width: i32,
+    /// Zero in 32 bits, for the smooth maximum with it; `None` if the gate is a logistic function.
+    zero: Option<Tensor>,
+}
+
+impl OutputGate {
+    /// The gate that `config` describes.
+    pub fn new(config: &AttentionConfig) -> Result<Option<Self>> {
+        let Some(gate) = config.output_gate else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            heads: config.heads as i32,
+            width: match gate.source {
+                GateSource::Queries | GateSource::Numbers => config.value_dim as i32,
+                GateSource::Heads => 1,
+            },
+            zero: match gate.function {
+                GateFunction::Sigmoid => None,
+                GateFunction::Softplus => Some(Tensor::scalar(0.0, Dtype::Float32)?),
+            },
+        }))
+    }
+
+    /// Its numbers for each token.
+    pub fn width(&self) -> i32 {
+        self.heads * self.width
+    }
+
+    /// Its part, the first one, of what the projections gave, `[rows, width]`.
+    pub fn part(&self, all: &Tensor) -> Result<Tensor> {
+        all.slice(1, 0, self.width())
+    }
+
+    /// What the heads found, `[rows, heads · head's width]`, times the function of the gate's numbers.
+    pub fn apply(&self, attended: &Tensor, numbers: &Tensor) -> Result<Tensor> {
+        let gate = match &self.zero {
+            None => numbers.sigmoid()?,
+            Some(zero) => numbers
+                .astype(Dtype::Float32)?
+                .logaddexp(zero)?
+                .astype(numbers.dtype())?,
+        };
+        if self.width > 1 {
+            return attended.mul(&gate);
+        }
+        let rows = attended.dim(0);
+        let by_head = attended.reshape(&[rows, self.heads, -1])?;
+        by_head
+            .mul(&gate.reshape(&[rows, self.heads, 1])?)?
+            .reshape(attended.shape())
+    }
+}
