@@ -17,6 +17,11 @@ const REFUSED: &[Row] = &[
         "Moondream, which answers questions about images",
         "Qwen3-VL, SmolVLM and Gemma 4 do that here",
     ),
+    (
+        &["muse_spark"],
+        "Muse Spark, whose layers weigh the stream by gates",
+        "Muse Glimmer and MiniMax M2 run here",
+    ),
 ];
 
 /// Why a model of this type does not run, if it is one of these.
