@@ -13,6 +13,8 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("gemma4_text" | "gemma4") => layout.gemma4()?,
         Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss" | "qwen3_vl") => layout.decoder()?,
         Some("qwen3_5") => layout.qwen3_5()?,
+        Some("afmoe") => layout.afmoe()?,
+        Some("deepseek_v32") => layout.deepseek_v32()?,
         other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
     }
     let Some(vision) = config.get("vision_config") else {
@@ -130,6 +132,79 @@ impl Tensors<'_> {
                     self.experts(&format!("{path}.mlp.switch_mlp"), experts, inter, false)?;
                 }
                 _ => self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?,
+            }
+            self.norm(&format!("{path}.input_layernorm"), hidden);
+            self.norm(&format!("{path}.post_attention_layernorm"), hidden);
+        }
+        Ok(())
+    }
+
+    /// Experts of which a correction helps to choose, `correction` by name, and a network beside them.
+    fn corrected_experts(&mut self, path: &str, [router, correction, stack]: [&str; 3]) -> Result<()> {
+        let fields = ["hidden_size", "num_experts", "moe_intermediate_size"];
+        let [hidden, experts, inter] = self.numbers(fields)?;
+        self.weight(&format!("{path}.{router}"), &[experts, hidden], Kind::Router);
+        self.add(format!("{path}.{correction}"), &[experts], Kind::Offsets);
+        self.experts(&format!("{path}.{stack}"), experts, inter, false)?;
+        self.mlp(&format!("{path}.shared_experts"), inter)
+    }
+
+    fn afmoe(&mut self) -> Result<()> {
+        let [hidden, heads, width] = self.numbers(["hidden_size", "num_attention_heads", "head_dim"])?;
+        self.ends("")?;
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("model.layers.{layer}");
+            let attention = format!("{path}.self_attn");
+            self.attention(&attention, 1, false)?;
+            self.head_norms(&attention)?;
+            self.matrix(&format!("{attention}.gate_proj"), heads * width, hidden);
+            match layer < self.number("num_dense_layers")? {
+                true => self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?,
+                false => self.corrected_experts(&format!("{path}.mlp"), ["router.gate", "expert_bias", "experts"])?,
+            }
+            for norm in ["input", "post_attention", "pre_mlp", "post_mlp"] {
+                self.norm(&format!("{path}.{norm}_layernorm"), hidden);
+            }
+        }
+        Ok(())
+    }
+
+    fn indexer(&mut self, path: &str) -> Result<()> {
+        let fields = ["hidden_size", "q_lora_rank", "index_n_heads", "index_head_dim"];
+        let [hidden, queries, heads, width] = self.numbers(fields)?;
+        self.matrix(&format!("{path}.wq_b"), heads * width, queries);
+        self.matrix(&format!("{path}.wk"), width, hidden);
+        self.matrix(&format!("{path}.weights_proj"), heads, hidden);
+        self.norm(&format!("{path}.k_norm"), width);
+        self.bias(&format!("{path}.k_norm"), &[width]);
+        Ok(())
+    }
+
+    fn deepseek_v32(&mut self) -> Result<()> {
+        let [hidden, heads, queries, rank] =
+            self.numbers(["hidden_size", "num_attention_heads", "q_lora_rank", "kv_lora_rank"])?;
+        let [still, turning, value] = self.numbers(["qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"])?;
+        self.ends("")?;
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("model.layers.{layer}");
+            for (name, outputs, inputs) in [
+                ("q_a_proj", queries, hidden),
+                ("q_b_proj", heads * (still + turning), queries),
+                ("kv_a_proj_with_mqa", rank + turning, hidden),
+                ("kv_b_proj", heads * (still + value), rank),
+                ("o_proj", hidden, heads * value),
+            ] {
+                self.matrix(&format!("{path}.self_attn.{name}"), outputs, inputs);
+            }
+            self.norm(&format!("{path}.self_attn.q_a_layernorm"), queries);
+            self.norm(&format!("{path}.self_attn.kv_a_layernorm"), rank);
+            self.indexer(&format!("{path}.self_attn.indexer"))?;
+            match layer < self.number("first_k_dense_replace")? {
+                true => self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?,
+                false => {
+                    let names = ["gate", "gate.e_score_correction_bias", "switch_mlp"];
+                    self.corrected_experts(&format!("{path}.mlp"), names)?;
+                }
             }
             self.norm(&format!("{path}.input_layernorm"), hidden);
             self.norm(&format!("{path}.post_attention_layernorm"), hidden);

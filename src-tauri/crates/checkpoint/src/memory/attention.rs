@@ -133,6 +133,7 @@ impl AttentionCost {
         if self.gate > 0 {
             pass.make(self.gate);
             pass.in_place(1);
+            pass.hold_end_of_run(outputs);
         }
         pass.product(outputs, pass.hidden);
         if self.bias {

@@ -153,8 +153,15 @@ impl<'a> Prefill<'a> {
         }
     }
 
+    /// The same within the layers that have such an operation.
+    pub(super) fn hold_end_of_run(&mut self, numbers: u64) {
+        if self.workload.backend == Backend::Cpu {
+            self.hold_in_one_layer(2 * NEAR as u64 * self.rows * numbers * self.element);
+        }
+    }
+
     /// Bytes that live while one layer is computed, and not beside those of another.
-    pub(super) fn hold_in_one_layer(&mut self, bytes: u64) {
+    pub(crate) fn hold_in_one_layer(&mut self, bytes: u64) {
         self.held_in_one_layer = self.held_in_one_layer.max(bytes);
     }
 

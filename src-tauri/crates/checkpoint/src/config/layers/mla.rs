@@ -123,12 +123,11 @@ impl IndexerConfig {
         if pass.positions <= self.top_k.into() {
             return;
         }
+        // They are gone before the next layer has its own.
         let all = pass.rows.saturating_mul(pass.positions);
-        pass.take(heads.saturating_mul(all).saturating_mul(pass.element), 0);
-        pass.in_place(2);
-        for _ in 0..4 {
-            pass.take(all.saturating_mul(4), 0);
-        }
+        let scores = heads.saturating_mul(all).saturating_mul(pass.element);
+        pass.hold_in_one_layer(scores.saturating_add(all.saturating_mul(16)));
+        pass.in_place(8);
     }
 }
 
