@@ -16,7 +16,7 @@ pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, Mode, Quant
 pub use error::{Error, Result};
 pub use families::{image_prompt, supported_families, vision, SupportedFamily, VisionConfig, KNOWN_MODEL_TYPES};
 pub use files::{
-    is_unused_tensor, is_weight_file, tower_tensor, weight_files, weight_files_of_repository, weight_map,
+    is_unused_tensor, is_weight_file, parse_json, tower_tensor, weight_files, weight_files_of_repository, weight_map,
     without_wrappers, Header, ModelCard, TensorPlace, MAX_INDEX_BYTES, WEIGHT_INDEX,
 };
 pub use image_processor::{ImagePlan, ImageProcessor, View};

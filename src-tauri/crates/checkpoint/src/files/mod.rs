@@ -1,10 +1,12 @@
-//! The files of a model apart from its config: weights with their headers, and the card.
+//! The files of a model apart from its config: weights with their headers, the card, and JSON as it is found.
 
+mod json;
 mod model_card;
 mod safetensors;
 mod tensor_names;
 mod weight_files;
 
+pub use json::parse_json;
 pub use model_card::ModelCard;
 pub use safetensors::{Header, TensorPlace};
 pub use tensor_names::{is_unused_tensor, tower_tensor, without_wrappers};
