@@ -130,3 +130,28 @@ def neox(weights):
 def raw_short_conv(weights):
     """LFM2 as published: the convolution's axes as in torch."""
     return {name: value.moveaxis(2, 1) if name.endswith("conv.weight") else value for name, value in weights.items()}
+
+
+def raw_scan(weights):
+    """Mamba as published: the convolution's axes as in torch."""
+    return {name: value.moveaxis(2, 1) if name.endswith("conv1d.weight") else value for name, value in weights.items()}
+
+
+def granite_shared(weights):
+    """The network of Granite 4.0 H for all tokens: gate and up in one tensor."""
+    joined = _gate_and_up(weights, "mlp", lambda gate, up: mx.concatenate([gate, up], axis=0))
+    names = {".mlp.gate_up_proj.": ".shared_mlp.input_linear.", ".mlp.down_proj.": ".shared_mlp.output_linear."}
+    for ours, theirs in names.items():
+        joined = {name.replace(ours, theirs): value for name, value in joined.items()}
+    return joined
+
+
+def single_ungated_experts(weights):
+    """One tensor per expert without a gate instead of one for all."""
+    names = {".fc1.": ".up_proj.", ".fc2.": ".down_proj."}
+    renamed = {}
+    for name, value in single_experts(weights).items():
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        renamed[name] = value
+    return renamed

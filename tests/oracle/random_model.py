@@ -29,7 +29,7 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
-    if name.endswith("sinks") or name.endswith("dt_bias"):
+    if name.endswith("sinks") or name.endswith("dt_bias") or name.endswith(".D"):
         return noise
     if name.endswith("e_score_correction_bias"):
         # Never below 0, what left out groups count as: which of them would win is anybody's choice.

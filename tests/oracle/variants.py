@@ -8,6 +8,9 @@ from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
 )
+from recurrent_shapes import (
+    granite_hybrid, granite_hybrid_experts, mamba2, nemotron_h, nemotron_h_experts,
+)
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
     glm4_moe_lite, gpt_oss, granite, hunyuan, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
@@ -217,4 +220,20 @@ FURTHER = [
     Variant("telechat3-4bit", telechat3(), BF16, Q(4, 64)),
 ]
 
-VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER
+RECURRENT = [
+    Variant("granite-hybrid", granite_hybrid(), layout=(layouts.raw_scan, layouts.granite_shared)),
+    Variant("granite-hybrid-4bit", granite_hybrid(mamba_n_groups=1), BF16, Q(4, 64)),
+    Variant("granite-hybrid-experts", granite_hybrid_experts(), layout=(layouts.raw_scan, layouts.granite_experts)),
+    Variant("granite-hybrid-experts-8bit", granite_hybrid_experts(time_step_limit=[0.4, 1.5]), F32, Q(8, 32)),
+    Variant("granite-hybrid-attention", granite_hybrid(layer_types=["attention"] * 4, position_embedding_type="rope"), F16),
+    Variant("nemotron-h", nemotron_h(), layout=(layouts.raw_scan,)),
+    Variant("nemotron-h-4bit", nemotron_h(mamba_head_dim=32, time_step_limit=[0.3, 1.1]), BF16, Q(4, 64)),
+    Variant("nemotron-h-bias-f16", nemotron_h(attention_bias=True, mlp_bias=True, mamba_proj_bias=True, n_groups=1), F16),
+    Variant("nemotron-h-experts", nemotron_h_experts(), layout=(layouts.raw_scan, layouts.single_ungated_experts), towers=("mtp.layers.0",)),
+    Variant("nemotron-h-experts-4bit", nemotron_h_experts(mamba_head_dim=32, n_group=4, topk_group=2), F32, Q(4, 64)),
+    Variant("mamba2", mamba2(), layout=(layouts.raw_scan,)),
+    Variant("mamba2-4bit", mamba2(n_groups=1), BF16, Q(4, 64)),
+    Variant("mamba2-tied-bias-f16", mamba2(tie_word_embeddings=True, use_bias=True, use_conv_bias=False, time_step_limit=[0.2, 1.3]), F16),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + RECURRENT

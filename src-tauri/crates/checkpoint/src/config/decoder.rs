@@ -9,7 +9,7 @@ use crate::config::limits::check_width;
 use crate::config::rope::RopeConfig;
 use crate::config::{mla::MlaConfig, moe::MoeConfig};
 use crate::error::{unusable, Error};
-use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, Storage};
+use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, NoMixer, Storage};
 
 pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{AttentionConfig, QkNorm, QueryScaling};
@@ -17,6 +17,7 @@ pub use crate::config::layers::cross_attention::CrossAttentionConfig;
 pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RULE_CHUNK};
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
+pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
 pub use crate::config::layers::plain::PlainConfig;
 
 /// A whole model.
@@ -123,6 +124,8 @@ pub enum NormPlacement {
     Parallel,
     /// The same with `post_attention_layernorm` before the feed (GPT-NeoX).
     ParallelPair,
+    /// `input_layernorm` before the only part, a mixer or a feed (Nemotron-H).
+    Single,
 }
 
 /// How a layer mixes positions.
@@ -138,6 +141,25 @@ pub enum Mixer {
     GatedConv(GatedConvConfig),
     /// Attention to what a tower made of images, `cross_attn`; whoever sees none passes by the layer.
     CrossAttention(CrossAttentionConfig),
+    /// Mamba 2, `mamba`.
+    Mamba2(Mamba2Config),
+    /// Not at all: the layer is a feed-forward network alone.
+    None,
+}
+
+impl Mixer {
+    /// Its softmax attention, if it has one.
+    pub fn attention(&self) -> Option<&AttentionConfig> {
+        match self {
+            Self::Attention(attention) => Some(attention),
+            Self::CrossAttention(_)
+            | Self::DeltaNet(_)
+            | Self::GatedConv(_)
+            | Self::Mamba2(_)
+            | Self::Mla(_)
+            | Self::None => None,
+        }
+    }
 }
 
 /// The feed-forward network of a layer.
@@ -149,6 +171,8 @@ pub enum FeedForward {
     Plain(PlainConfig),
     /// Many networks, of which each token uses a few, `mlp`.
     Moe(MoeConfig),
+    /// None: the layer is a mixer alone.
+    None,
 }
 
 impl FeedForward {
@@ -167,7 +191,12 @@ impl DecoderConfig {
     pub(crate) fn attention(&mut self) -> impl Iterator<Item = &mut AttentionConfig> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
             Mixer::Attention(attention) => Some(attention),
-            Mixer::CrossAttention(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => None,
+            Mixer::CrossAttention(_)
+            | Mixer::DeltaNet(_)
+            | Mixer::GatedConv(_)
+            | Mixer::Mamba2(_)
+            | Mixer::Mla(_)
+            | Mixer::None => None,
         })
     }
 
@@ -193,9 +222,7 @@ impl DecoderConfig {
         for (number, layer) in (0..).zip(std::mem::take(&mut self.layers)) {
             match layer.mixer {
                 Mixer::CrossAttention(_) => self.absent_layers.push(number),
-                Mixer::Attention(_) | Mixer::DeltaNet(_) | Mixer::GatedConv(_) | Mixer::Mla(_) => {
-                    self.layers.push(layer)
-                }
+                _ => self.layers.push(layer),
             }
         }
     }
@@ -211,11 +238,14 @@ impl DecoderConfig {
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
+                Mixer::Mamba2(mamba) => mamba.check()?,
+                Mixer::None => {}
             }
             match &layer.feed_forward {
                 FeedForward::Dense(dense) => check_width("intermediate_size", 2 * u64::from(dense.width))?,
                 FeedForward::Plain(plain) => check_width("intermediate_size", plain.width.into())?,
                 FeedForward::Moe(experts) => experts.check()?,
+                FeedForward::None => {}
             }
         }
         let numbers = [
@@ -270,6 +300,8 @@ impl Mixer {
             Self::DeltaNet(delta_net) => Box::new(*delta_net),
             Self::Mla(latent) => Box::new(latent.clone()),
             Self::GatedConv(conv) => Box::new(*conv),
+            Self::Mamba2(mamba) => Box::new(*mamba),
+            Self::None => Box::new(NoMixer),
             Self::CrossAttention(cross) => Box::new(*cross),
         }
     }
@@ -281,6 +313,7 @@ impl FeedForward {
             Self::Dense(dense) => vec![Box::new(dense.cost())],
             Self::Plain(plain) => vec![Box::new(plain.cost())],
             Self::Moe(experts) => experts.costs(),
+            Self::None => Vec::new(),
         }
     }
 }

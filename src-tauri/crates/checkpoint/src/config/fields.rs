@@ -27,6 +27,12 @@ impl Number for f32 {
     }
 }
 
+/// A number, or one that JSON cannot write, in its tag.
+fn float(value: &Value) -> Option<f64> {
+    let tagged = || value.get("__float__")?.as_str()?.parse().ok();
+    value.as_f64().or_else(tagged)
+}
+
 impl<'a> Fields<'a> {
     pub(crate) fn new(object: &'a Map<String, Value>) -> Self {
         Self(object)
@@ -57,13 +63,7 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, Error> {
         let Some(value) = self.get(field) else { return Ok(None) };
-        let tagged = || {
-            value
-                .get("__float__")
-                .and_then(Value::as_str)
-                .and_then(|text| text.parse::<f64>().ok())
-        };
-        let number = value.as_f64().or_else(tagged).and_then(T::from_f64);
+        let number = float(value).and_then(T::from_f64);
         number
             .map(Some)
             .ok_or_else(|| Error::invalid(field, format!("{value} is not a number that fits")))
@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One value for each layer, by the names in `layer_types`; `None` if the config has no such list.
-    pub(crate) fn layer_types<T: Copy>(self, layers: u32, kinds: [(&str, T); 2]) -> Result<Option<Vec<T>>, Error> {
+    pub(crate) fn layer_types<T: Copy>(self, layers: u32, kinds: &[(&str, T)]) -> Result<Option<Vec<T>>, Error> {
         const FIELD: &str = "layer_types";
         let Some(names) = self.texts(FIELD)? else {
             return Ok(None);
@@ -140,6 +140,16 @@ impl<'a> Fields<'a> {
         numbers
             .map(Some)
             .ok_or_else(|| Error::invalid(field, "it is not a list of numbers"))
+    }
+
+    /// Two numbers, of which the second may be infinite.
+    pub(crate) fn range(self, field: &'static str) -> Result<Option<(f32, f32)>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let numbers: Option<Vec<f64>> = value.as_array().and_then(|items| items.iter().map(float).collect());
+        match numbers.as_deref() {
+            Some(&[low, high]) if low.is_finite() && low <= high => Ok(Some((low as f32, high as f32))),
+            _ => unusable(field, format!("{value} is not a range of numbers")),
+        }
     }
 
     pub(crate) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, Error> {

@@ -24,6 +24,12 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
 
 /// The decoder by Llama's fields.
 pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
+    let windows = windows(text, text.required("num_hidden_layers")?)?;
+    sliding(text, windows.unwrap_or_default())
+}
+
+/// The same with these windows in the first layers, and none in the others.
+pub(super) fn sliding(text: Fields<'_>, windows: Vec<Option<u32>>) -> Result<DecoderConfig, Error> {
     let shapes = Shapes::parse(text)?;
     let activation = match text.text("hidden_act")?.as_deref() {
         None | Some("silu" | "swish") => Activation::Silu,
@@ -31,7 +37,6 @@ pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
         Some(other) => return Err(Error::Unsupported(format!("the activation `{other}`"))),
     };
     let bias = text.flag("attention_bias")?.unwrap_or(false);
-    let windows = windows(text, shapes.layers)?.unwrap_or_else(|| vec![None; shapes.layers as usize]);
     let attention = AttentionConfig {
         qkv_bias: bias,
         o_bias: bias,
@@ -42,7 +47,8 @@ pub(super) fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
         activation,
         bias: text.flag("mlp_bias")?.unwrap_or(false),
     };
-    let layers = windows.into_iter().map(|window| LayerConfig {
+    let windows = windows.into_iter().chain(std::iter::repeat(None));
+    let layers = windows.take(shapes.layers as usize).map(|window| LayerConfig {
         norms: NormPlacement::Pre,
         mixer: Mixer::Attention(AttentionConfig {
             window,

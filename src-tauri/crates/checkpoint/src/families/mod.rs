@@ -16,17 +16,21 @@ mod glm4_moe;
 mod gpt_neox;
 mod gpt_oss;
 mod granite;
+mod granite_hybrid;
 mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
 mod lfm2;
 mod llama;
+mod mamba2;
+mod mamba_fields;
 mod minicpm;
 mod mistral;
 mod mixtral;
 mod mllama;
 mod nemotron;
+mod nemotron_h;
 mod nomic_bert;
 mod olmo;
 mod phi;
@@ -78,17 +82,20 @@ const FAMILIES: &[&[FamilyRow]] = &[
     gpt_neox::FAMILIES,
     gpt_oss::FAMILIES,
     granite::FAMILIES,
+    granite_hybrid::FAMILIES,
     helium::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
+    mamba2::FAMILIES,
     minicpm::FAMILIES,
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
     nemotron::FAMILIES,
+    nemotron_h::FAMILIES,
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
     phi::FAMILIES,

@@ -99,7 +99,7 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
 
 /// Which layers are attention: by `layer_types`, else every `full_attention_interval`th.
 fn full_layers(text: Fields<'_>, layers: u32) -> Result<Vec<bool>, Error> {
-    if let Some(full) = text.layer_types(layers, [("full_attention", true), ("linear_attention", false)])? {
+    if let Some(full) = text.layer_types(layers, &[("full_attention", true), ("linear_attention", false)])? {
         return Ok(full);
     }
     let interval = text.number("full_attention_interval")?.unwrap_or(4);

@@ -21,7 +21,12 @@ const FIELDS: &str = r#"{
     "linear_conv_kernel_dim": 4, "conv_L_cache": 3, "conv_dim": 128, "norm_eps": 1e-5, "block_ff_dim": 192,
     "full_attn_idxs": [1, 3], "num_dense_layers": 1,
     "kv_lora_rank": 32, "q_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
-    "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0
+    "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0,
+    "hybrid_override_pattern": "M*-E", "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_ssm": 64, "mamba_d_state": 16,
+    "mamba_d_conv": 4, "mamba_n_groups": 2, "mamba_num_heads": 4, "mamba_head_dim": 16, "num_heads": 4, "n_groups": 2,
+    "ssm_state_size": 16, "state_size": 16, "conv_kernel": 4, "time_step_limit": [0.0, 1.0], "expand": 2,
+    "shared_intermediate_size": 64, "moe_shared_expert_intermediate_size": 64, "mamba_rms_norm": true,
+    "ssm_multipliers": [1, 1, 1, 1, 1], "mlp_multipliers": [1, 1], "ssm_in_multiplier": 1, "key_multiplier": 1
 }"#;
 
 /// A config that has it all.
@@ -105,6 +110,9 @@ fn no_value_of_any_field_makes_a_parser_panic() {
         json!({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.0, "high_freq_factor": 0.0}),
         json!({"rope_type": "proportional", "partial_rotary_factor": 9.0, "factor": -1.0}),
         json!({"full_attention": {"rope_theta": 0.0}, "sliding_attention": 5}),
+        json!([-1.0, {"__float__": "Infinity"}]),
+        json!([1.0, 0.5]),
+        json!("ME?"),
     ];
     let more = [
         "rope_theta",
@@ -143,7 +151,11 @@ fn no_value_of_any_field_makes_a_parser_panic() {
 fn assert_sound(decoder: &DecoderConfig, what: &str) {
     assert!(decoder.layers.len() <= 4096, "{what}");
     for layer in &decoder.layers {
-        if let Mixer::Attention(attention) = &layer.mixer {
+        if let Mixer::Mamba2(mamba) = &layer.mixer {
+            assert!(mamba.inner() + mamba.channels() <= 1 << 24, "{what}");
+            assert!(mamba.heads.is_multiple_of(mamba.groups) && mamba.kernel > 1, "{what}");
+        }
+        if let Some(attention) = layer.mixer.attention() {
             assert!(attention.heads * attention.head_dim <= 1 << 24, "{what}");
             assert!(
                 attention.head_dim.is_multiple_of(2) && attention.window != Some(0),

@@ -53,6 +53,8 @@ pub(crate) struct ExpertsCost {
     pub width: u64,
     pub activation: ActivationCost,
     pub bias: bool,
+    /// True if the activation is multiplied by a second projection.
+    pub gated: bool,
 }
 
 impl FeedForwardCost for DenseCost {
@@ -102,7 +104,8 @@ impl FeedForwardCost for PlainCost {
 impl FeedForwardCost for ExpertsCost {
     fn weights(&self, hidden: u64) -> Vec<Part> {
         let stack = || Part::matrix(self.count * self.width, hidden);
-        vec![Part::plain(self.count, hidden), stack(), stack(), stack()]
+        let stacks = (0..if self.gated { 3 } else { 2 }).map(|_| stack());
+        [Part::plain(self.count, hidden)].into_iter().chain(stacks).collect()
     }
 
     fn prefill(&self, pass: &mut Prefill<'_>, normed_after: bool) {
@@ -171,12 +174,13 @@ impl ExpertsCost {
         if sorts {
             of_rows(pass, hidden, 0);
         }
-        if !self.bias && pass.fuses_gate(true, self.activation) {
+        if !self.bias && pass.fuses_gate(self.gated, self.activation) {
             product(pass, hidden, width);
         } else {
-            product(pass, hidden, 2 * width);
+            let inner = if self.gated { 2 * width } else { width };
+            product(pass, hidden, inner);
             if self.bias {
-                of_rows(pass, 2 * width, 0);
+                of_rows(pass, inner, 0);
             }
             pass.gated(width, self.activation, rows);
         }

@@ -20,6 +20,8 @@ pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
 
+use std::ops::Range;
+
 use crate::kernels::kernels;
 use mlx::device::{device, Device};
 use mlx::ops::Mask;
@@ -244,9 +246,12 @@ pub fn seen(before: i32, length: i32, window: Option<i32>, last: Option<&[i32]>)
     past.mul(&keys.greater(&oldest)?)
 }
 
-/// The caches of one layer, one per sequence.
-pub fn of_layer<'a>(sequences: &'a mut [&mut [Cache]], layer: usize) -> Vec<&'a mut Cache> {
-    sequences.iter_mut().map(|caches| &mut caches[layer]).collect()
+/// The caches of one layer, which are these of each sequence: the first ones of all sequences, then the second ones.
+pub fn of_layer<'a>(sequences: &'a mut [&mut [Cache]], places: Range<usize>) -> Vec<&'a mut Cache> {
+    let parts = sequences.iter_mut().map(|caches| caches[places.clone()].iter_mut());
+    let mut parts: Vec<_> = parts.collect();
+    let each = |_| parts.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>();
+    places.clone().flat_map(each).collect()
 }
 
 #[cfg(test)]

@@ -223,7 +223,8 @@ fn step(tokens: &DeltaRuleInputs, state: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((output, state))
 }
 
-fn square(size: i32, of: impl Fn(i32, i32) -> f32) -> Tensor {
+/// A matrix `[size, size]` with this number for each row and column.
+pub(super) fn square(size: i32, of: impl Fn(i32, i32) -> f32) -> Tensor {
     let numbers: Vec<f32> = (0..size * size).map(|index| of(index / size, index % size)).collect();
     Tensor::from_f32(&numbers, &[size, size])
 }

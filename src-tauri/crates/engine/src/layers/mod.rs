@@ -19,6 +19,7 @@ mod rms_norm;
 mod rope;
 mod sequences;
 mod short_conv;
+mod state_space;
 
 pub use activation::{Activation, Gelu};
 pub use attention::{scaled_dot_product_attention, CappedAttention};
@@ -34,3 +35,4 @@ pub use rms_norm::{norm_weight, ones, RmsNorm};
 pub use rope::{MultimodalRope, Position, Rope, Rotation};
 pub use sequences::{each_sequence, join_sequences, sequence_rows};
 pub use short_conv::ShortConv;
+pub use state_space::{StateSpace, StateSpaceInputs};

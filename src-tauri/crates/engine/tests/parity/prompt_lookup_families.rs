@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 18] = [
+const FAMILIES: [&str; 20] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -26,6 +26,8 @@ const FAMILIES: [&str; 18] = [
     "ministral3",
     "olmo3",
     "exaone4",
+    "granite-hybrid",
+    "nemotron-h-experts",
 ];
 
 /// Tokens after each prompt: more than any of the windows.

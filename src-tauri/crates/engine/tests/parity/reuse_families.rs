@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 8] = [
+const SOME: [&str; 9] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -16,6 +16,7 @@ const SOME: [&str; 8] = [
     "gemma3-text",
     "lfm2",
     "deepseek-v3",
+    "nemotron-h",
 ];
 
 async fn load(engine: &MlxEngine, model: &FolderSource) {

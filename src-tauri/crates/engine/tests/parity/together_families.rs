@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 12] = [
+const FAMILIES: [&str; 14] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -25,6 +25,8 @@ const FAMILIES: [&str; 12] = [
     "phi3",
     "ministral3",
     "olmo3",
+    "granite-hybrid",
+    "nemotron-h-experts",
 ];
 
 /// Longer than the sliding windows, so that their rings turn within an answer.

@@ -1,11 +1,8 @@
 //! The gated delta net, `linear_attn` (Qwen 3.5, Qwen 3 Next).
 
-use crate::config::limits::{check_kernel, check_nonzero, check_width};
+use crate::config::limits::{check_kernel, check_nonzero, check_state, check_width};
 use crate::error::{unusable, Error};
 use crate::memory::{CacheFormat, MixerCost, Part, Prefill};
-
-/// More numbers than the state of a recurrent layer has in any model.
-const LARGEST_STATE: u64 = 1 << 26;
 
 /// Tokens that the engine's delta rule computes together.
 pub const RULE_CHUNK: u32 = 64;
@@ -58,11 +55,7 @@ impl DeltaNetConfig {
         check_width("linear_num_value_heads", values)?;
         let joined = 2 * (keys + values + u64::from(self.value_heads));
         check_width("linear_num_value_heads", joined)?;
-        let state = values.saturating_mul(self.key_width.into());
-        if state > LARGEST_STATE {
-            let reason = format!("it makes a state of {state} numbers in every layer");
-            return unusable("linear_key_head_dim", reason);
-        }
+        check_state("linear_key_head_dim", values.saturating_mul(self.key_width.into()))?;
         check_kernel("linear_conv_kernel_dim", self.kernel)
     }
 }

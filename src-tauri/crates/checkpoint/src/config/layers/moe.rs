@@ -140,12 +140,13 @@ impl MoeConfig {
             width: self.width.into(),
             activation: self.activation.cost(),
             bias: self.bias,
+            gated: self.activation.is_gated(),
         };
         let mut costs: Vec<Box<dyn FeedForwardCost>> = vec![Box::new(experts)];
         if let Some(shared) = self.shared {
             costs.push(Box::new(DenseCost {
                 width: shared.width.into(),
-                gated: true,
+                gated: self.activation.is_gated(),
                 activation: self.activation.cost(),
             }));
         }
@@ -176,7 +177,7 @@ mod tests {
     fn experts(config: &DecoderConfig) -> Vec<Option<MoeConfig>> {
         let feed_forwards = config.layers.iter().map(|layer| match layer.feed_forward {
             FeedForward::Moe(experts) => Some(experts),
-            FeedForward::Dense(_) | FeedForward::Plain(_) => None,
+            FeedForward::Dense(_) | FeedForward::Plain(_) | FeedForward::None => None,
         });
         feed_forwards.collect()
     }

@@ -5,7 +5,6 @@ use mlx::ops::ids_tensor;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::cache::Cache;
 use crate::layers::ResidualStream;
 use crate::models::decoder::step::Step;
 use crate::models::decoder::Decoder;
@@ -36,11 +35,10 @@ impl Decoder {
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
-        let window = |layer: &usize| self.layers[*layer].mixer.window();
         let masks = self
             .windows
             .iter()
-            .map(|layer| mask(lengths, window(layer), self.bidirectional));
+            .map(|(window, _)| mask(lengths, *window, self.bidirectional));
         Ok(Pass::new(lengths, self.embed(&ids_tensor(ids))?, masks.collect()))
     }
 
@@ -57,8 +55,9 @@ impl Decoder {
         };
         let mut stream = ResidualStream::new(pass.states.clone());
         for layer in self.layers.iter().skip(pass.layer).take(count) {
-            let mut cache: Cache = layer.mixer.cache();
-            layer.forward(&mut stream, &step, &self.residual_add, &mut [&mut cache])?;
+            let mut caches = layer.caches();
+            let caches = &mut caches.iter_mut().collect::<Vec<_>>();
+            layer.forward(&mut stream, &step, &self.residual_add, caches)?;
             pass.layer += 1;
         }
         pass.states = stream.sum()?.clone();

@@ -21,17 +21,19 @@ pub(super) enum FeedForward {
 }
 
 impl FeedForward {
+    /// The network of a layer; `None` if it has none.
     pub(super) fn load(
         config: &decoder::FeedForward,
         layer: usize,
         loading: &mut LoadContext<'_, '_>,
-    ) -> error::Result<Self> {
+    ) -> error::Result<Option<Self>> {
         let path = format!("layers.{layer}.mlp");
-        Ok(match config {
+        Ok(Some(match config {
+            decoder::FeedForward::None => return Ok(None),
             decoder::FeedForward::Dense(config) => Self::Dense(Box::new(Mlp::load(config, &path, loading)?)),
             decoder::FeedForward::Plain(config) => Self::Plain(Box::new(PlainMlp::load(config, &path, loading)?)),
             decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
-        })
+        }))
     }
 
     pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {

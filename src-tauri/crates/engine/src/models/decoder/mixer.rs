@@ -13,6 +13,7 @@ use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::delta_net::DeltaNet;
 use crate::models::decoder::gated_conv::GatedConv;
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::mamba2::Mamba2;
 use crate::models::decoder::mla::Mla;
 use crate::models::decoder::step::Step;
 
@@ -24,17 +25,21 @@ pub(super) enum Mixer {
     GatedConv(GatedConv),
     Mla(Box<Mla>),
     CrossAttention(Box<CrossAttention>),
+    Mamba2(Box<Mamba2>),
 }
 
 impl Mixer {
+    /// The mixer of a layer; `None` if it has none.
     pub(super) fn load(
         config: &decoder::Mixer,
         layer: usize,
         loading: &mut LoadContext<'_, '_>,
-    ) -> error::Result<Self> {
+    ) -> error::Result<Option<Self>> {
         let path = format!("layers.{layer}");
         let at = |name: &str| format!("{path}.{name}");
-        Ok(match config {
+        Ok(Some(match config {
+            decoder::Mixer::None => return Ok(None),
+            decoder::Mixer::Mamba2(config) => Self::Mamba2(Box::new(Mamba2::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::Attention(config) => Self::Attention(Attention::load(config, &at("self_attn"), loading)?),
             decoder::Mixer::DeltaNet(config) => Self::DeltaNet(DeltaNet::load(config, &at("linear_attn"), loading)?),
             decoder::Mixer::Mla(config) => Self::Mla(Box::new(Mla::load(config, &at("self_attn"), loading)?)),
@@ -42,16 +47,17 @@ impl Mixer {
             decoder::Mixer::CrossAttention(config) => {
                 Self::CrossAttention(Box::new(CrossAttention::load(config, &path, loading)?))
             }
-        })
+        }))
     }
 
-    pub(super) fn cache(&self) -> Cache {
-        match self {
+    /// Its empty caches for one sequence. The first is that of its attention, if it has one.
+    pub(super) fn caches(&self) -> Vec<Cache> {
+        vec![match self {
             Self::Attention(attention) => attention.cache(),
             Self::Mla(mla) => mla.cache(),
-            Self::DeltaNet(_) | Self::GatedConv(_) => Cache::Recurrent(RecurrentCache::default()),
+            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba2(_) => Cache::Recurrent(RecurrentCache::default()),
             Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
-        }
+        }]
     }
 
     /// The index of its mask, for mixers with a cache of keys.
@@ -59,15 +65,7 @@ impl Mixer {
         match self {
             Self::Attention(attention) => Some(attention.mask()),
             Self::Mla(mla) => Some(mla.mask()),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) => None,
-        }
-    }
-
-    /// The window of attention that has one.
-    pub(super) fn window(&self) -> Option<u32> {
-        match self {
-            Self::Attention(attention) => attention.window(),
-            Self::Mla(_) | Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) => None,
+            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba2(_) | Self::CrossAttention(_) => None,
         }
     }
 
@@ -83,6 +81,7 @@ impl Mixer {
             Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, caches),
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
+            Self::Mamba2(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
         }
     }

@@ -12,6 +12,7 @@ mod feed_forward;
 mod gated_conv;
 mod layer;
 mod load_context;
+mod mamba2;
 mod mixer;
 mod mla;
 mod mlp;
@@ -50,8 +51,9 @@ pub struct Decoder {
     residual_add: ResidualAdd,
     layers: Vec<Layer>,
     ropes: Vec<Rope>,
-    /// For each window a layer that has it, whose cache then tells its mask.
-    windows: Vec<usize>,
+    /// The windows, each with the place of a cache that tells its mask.
+    #[parameters(skip)]
+    windows: Vec<(Option<u32>, usize)>,
     #[parameters(skip)]
     query_scaling: Option<QueryScaling>,
     norm: Norm,
@@ -100,6 +102,7 @@ impl Decoder {
             dtype,
             ropes: &ropes,
             windows: &mut windows,
+            caches: 0,
         };
         let numbers = (0..).filter(|number| !config.absent_layers.contains(number));
         let layers: Vec<Layer> = numbers
@@ -116,18 +119,20 @@ impl Decoder {
             embed_tokens,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
             residual_add: ResidualAdd::new(config, dtype)?,
-            windows: (0..windows.len())
-                .filter_map(|window| layers.iter().position(|layer| layer.mixer.mask() == Some(window)))
+            windows: windows
+                .into_iter()
+                .enumerate()
+                .filter_map(|(index, window)| {
+                    let mut masks = layers.iter().filter_map(Layer::mask);
+                    masks.find_map(|(mask, cache)| (mask == index).then_some((window, cache)))
+                })
                 .collect(),
             layers,
             ropes,
-            query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
-                decoder::Mixer::Attention(attention) => attention.query_scaling,
-                decoder::Mixer::DeltaNet(_)
-                | decoder::Mixer::GatedConv(_)
-                | decoder::Mixer::Mla(_)
-                | decoder::Mixer::CrossAttention(_) => None,
-            }),
+            query_scaling: config
+                .layers
+                .iter()
+                .find_map(|layer| layer.mixer.attention()?.query_scaling),
             norm,
             logits_factor: scalar(config.logits_divisor.map(f32::recip))?,
             softcap: scalar(config.logits_softcap)?,
@@ -161,9 +166,9 @@ impl Decoder {
         self.vocabulary
     }
 
-    /// One empty cache per layer.
+    /// The empty caches of all layers.
     pub fn caches(&self) -> Vec<Cache> {
-        self.layers.iter().map(|layer| layer.mixer.cache()).collect()
+        self.layers.iter().flat_map(Layer::caches).collect()
     }
 
     /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or
@@ -172,7 +177,8 @@ impl Decoder {
         let step = self.step(input, input.ids.size() / sequences.len(), sequences)?;
         let mut stream = ResidualStream::new(input.place(self.embed(input.ids)?)?);
         for (index, layer) in self.layers.iter().enumerate() {
-            layer.forward(&mut stream, &step, &self.residual_add, &mut of_layer(sequences, index))?;
+            let caches = &mut of_layer(sequences, layer.caches.clone());
+            layer.forward(&mut stream, &step, &self.residual_add, caches)?;
             if let Some(deep) = input.deep(index)? {
                 stream.add(deep, None, None)?;
             }
@@ -191,7 +197,7 @@ impl Decoder {
 
     /// For sequences whose next `length` positions come.
     fn step<'a>(&'a self, input: &Input<'a>, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'a>> {
-        let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |layer| caches[*layer].offset());
+        let offset = |caches: &&mut [Cache]| self.windows.first().map_or(0, |(_, place)| caches[*place].offset());
         let offsets: Vec<usize> = sequences.iter().map(offset).collect();
         let next: Vec<usize> = (0..)
             .zip(&offsets)
@@ -219,7 +225,7 @@ impl Decoder {
             masks: self
                 .windows
                 .iter()
-                .map(|layer| sequences[0][*layer].mask(length, last_seen.as_deref()))
+                .map(|(_, place)| sequences[0][*place].mask(length, last_seen.as_deref()))
                 .collect::<Result<_>>()?,
             query_scaling: offsets.iter().map(scale).collect(),
             images: input.images,
@@ -255,18 +261,16 @@ fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
 
 /// The ropes for the heads of the layers that use them.
 fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Vec<Rope>> {
-    let heads = config.layers.iter().find_map(|layer| match &layer.mixer {
-        decoder::Mixer::Attention(attention) => Some(attention.heads as i32),
-        decoder::Mixer::Mla(_)
-        | decoder::Mixer::DeltaNet(_)
-        | decoder::Mixer::GatedConv(_)
-        | decoder::Mixer::CrossAttention(_) => None,
-    });
+    let heads = config
+        .layers
+        .iter()
+        .find_map(|layer| layer.mixer.attention().map(|attention| attention.heads as i32));
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
-            decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
             decoder::Mixer::Mla(latent) => (latent.rope == index).then_some(latent.qk_rope_head_dim),
-            decoder::Mixer::DeltaNet(_) | decoder::Mixer::GatedConv(_) | decoder::Mixer::CrossAttention(_) => None,
+            mixer => mixer
+                .attention()
+                .and_then(|attention| (attention.rope == Some(index)).then_some(attention.head_dim)),
         })
     };
     config

@@ -43,6 +43,7 @@ impl SparseMoe {
             hidden,
             width: config.width as i32,
             bias: config.bias,
+            gated: config.activation.is_gated(),
         };
         let activation = Activation::new(config.activation, loading.dtype)?;
         let shared = config.shared.map(|shared| DenseConfig {
