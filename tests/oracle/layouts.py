@@ -146,6 +146,28 @@ def granite_shared(weights):
     return joined
 
 
+def falcon_h1(config, weights):
+    """Falcon-H1 as published: its factors stand in the config alone."""
+    spans = [config["mamba_d_ssm"]] * 2 + [config["mamba_n_groups"] * config["mamba_d_state"]] * 2 + [config["mamba_n_heads"]]
+    rows = mx.concatenate([mx.full((span, 1), factor) for span, factor in zip(spans, config["ssm_multipliers"])])
+    gate, down = config["mlp_multipliers"]
+    factors = {
+        "embed_tokens": config["embedding_multiplier"],
+        "lm_head": config["lm_head_multiplier"],
+        "o_proj": config["attention_out_multiplier"],
+        "out_proj": config["ssm_out_multiplier"],
+        "in_proj": config["ssm_in_multiplier"] * rows,
+        "gate_proj": gate,
+        "down_proj": down,
+    }
+    ends = {f".{name}.weight": factor for name, factor in factors.items()}
+    renamed = {}
+    for name, value in raw_scan(weights).items():
+        factor = next((factor for end, factor in ends.items() if f".{name}".endswith(end)), 1.0)
+        renamed[name] = value / factor
+    return renamed
+
+
 def single_ungated_experts(weights):
     """One tensor per expert without a gate instead of one for all."""
     names = {".fc1.": ".up_proj.", ".fc2.": ".down_proj."}

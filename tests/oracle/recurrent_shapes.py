@@ -40,6 +40,37 @@ def granite_hybrid_experts(**values):
     return granite_hybrid(**{**experts, **values})
 
 
+def falcon_h1(**values):
+    # Factors that no published model lacks, none of them the same as another.
+    factors = {
+        "embedding_multiplier": 5.5,
+        "lm_head_multiplier": 0.2,
+        "key_multiplier": 0.6,
+        "attention_in_multiplier": 1.0,
+        "attention_out_multiplier": 0.9,
+        "ssm_in_multiplier": 1.25,
+        "ssm_out_multiplier": 0.7,
+        "ssm_multipliers": [0.8, 0.9, 1.1, 0.75, 1.2],
+        "mlp_multipliers": [0.88, 0.58],
+    }
+    mamba = {
+        "mamba_d_ssm": 192,
+        "mamba_n_heads": 6,
+        "mamba_d_head": 32,
+        "mamba_d_state": 24,
+        "mamba_d_conv": 4,
+        "mamba_n_groups": 2,
+        "mamba_expand": 2,
+        "mamba_chunk_size": 128,
+        "mamba_conv_bias": True,
+        "mamba_proj_bias": False,
+        "mamba_rms_norm": False,
+        "mamba_norm_before_gate": False,
+    }
+    defaults = {"head_dim": 32, "rope_theta": 100000000000.0, "attention_bias": False, "mlp_bias": False, "projectors_bias": False}
+    return decoder("falcon_h1", "FalconH1ForCausalLM", **{**defaults, **factors, **mamba, **values})
+
+
 def nemotron_h(**values):
     # Every part, and two of one kind in a row.
     defaults = {

@@ -1,7 +1,7 @@
 """Places where mlx-lm computes otherwise than transformers does and the models were trained: each function changes its
 classes in this process."""
 import mlx.nn as nn
-from mlx_lm.models import gemma, gemma2
+from mlx_lm.models import falcon_h1, gemma, gemma2
 from mlx_lm.models.base import create_causal_mask
 
 from shapes import WINDOW
@@ -25,3 +25,17 @@ def gemma2_windows():
         return self.norm(h)
 
     gemma2.GemmaModel.__call__ = forward
+
+
+FALCON_H1_ATTENTION = falcon_h1.FalconH1Attention.__init__
+
+
+def falcon_h1_keys():
+    """The factor of keys, which mlx-lm's conversions leave out, as transformers' `FalconH1Attention` has it."""
+
+    def init(self, args):
+        # Not what this function left here for another model.
+        FALCON_H1_ATTENTION(self, args)
+        self.scale *= args.key_multiplier
+
+    falcon_h1.FalconH1Attention.__init__ = init

@@ -1,6 +1,7 @@
 """Every model that the engine is compared on: families, kinds of rope, quantization, number formats and file layouts."""
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import layouts
 import repairs
@@ -9,7 +10,7 @@ from further_shapes import (
     telechat3,
 )
 from recurrent_shapes import (
-    granite_hybrid, granite_hybrid_experts, mamba2, nemotron_h, nemotron_h_experts,
+    falcon_h1, granite_hybrid, granite_hybrid_experts, mamba2, nemotron_h, nemotron_h_experts,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
@@ -231,6 +232,10 @@ RECURRENT = [
     Variant("nemotron-h-bias-f16", nemotron_h(attention_bias=True, mlp_bias=True, mamba_proj_bias=True, n_groups=1), F16),
     Variant("nemotron-h-experts", nemotron_h_experts(), layout=(layouts.raw_scan, layouts.single_ungated_experts), towers=("mtp.layers.0",)),
     Variant("nemotron-h-experts-4bit", nemotron_h_experts(mamba_head_dim=32, n_group=4, topk_group=2), F32, Q(4, 64)),
+    Variant("falcon-h1", falcon_h1(), layout=(partial(layouts.falcon_h1, falcon_h1()),), repair=repairs.falcon_h1_keys),
+    Variant("falcon-h1-4bit", falcon_h1(), BF16, Q(4, 64), repair=repairs.falcon_h1_keys),
+    Variant("falcon-h1-tied-norm-f16", falcon_h1(tie_word_embeddings=True, mamba_rms_norm=True, mamba_n_groups=1), F16, repair=repairs.falcon_h1_keys),
+    Variant("falcon-h1-norm-first", falcon_h1(mamba_rms_norm=True, mamba_norm_before_gate=True, mamba_n_groups=1), repair=repairs.falcon_h1_keys),
     Variant("mamba2", mamba2(), layout=(layouts.raw_scan,)),
     Variant("mamba2-4bit", mamba2(n_groups=1), BF16, Q(4, 64)),
     Variant("mamba2-tied-bias-f16", mamba2(tie_word_embeddings=True, use_bias=True, use_conv_bias=False, time_step_limit=[0.2, 1.3]), F16),

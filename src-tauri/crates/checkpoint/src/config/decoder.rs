@@ -17,6 +17,7 @@ pub use crate::config::layers::cross_attention::CrossAttentionConfig;
 pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RULE_CHUNK};
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
+pub use crate::config::layers::joint::JointConfig;
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
 pub use crate::config::layers::plain::PlainConfig;
 
@@ -59,6 +60,29 @@ pub struct DecoderConfig {
     /// more whole segments between dots; of several rows that fit a name the first counts. One table after another is
     /// applied.
     pub renames: &'static [&'static [(&'static str, &'static str)]],
+    /// Factors that conversions have in their matrices and original files have not (Falcon-H1).
+    pub folded: Option<FoldedFactors>,
+}
+
+/// Factors that a conversion has multiplied into its matrices. An original file is recognized by its untransposed
+/// convolutions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoldedFactors {
+    /// Of embeddings.
+    pub embedding: f32,
+    /// Of logits. Conversions have it in `lm_head`, if there is one.
+    pub logits: f32,
+    /// Of other matrices, by the ends of their paths.
+    pub matrices: Vec<(&'static str, RowFactors)>,
+}
+
+/// Factors of the rows of a matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RowFactors {
+    /// One for all.
+    All(f32),
+    /// For so many rows after those before them.
+    Spans(Vec<(u64, f32)>),
 }
 
 /// Norms. Those of queries and keys are root mean square norms in any case.
@@ -143,6 +167,8 @@ pub enum Mixer {
     CrossAttention(CrossAttentionConfig),
     /// Mamba 2, `mamba`.
     Mamba2(Mamba2Config),
+    /// Attention and Mamba 2 beside each other.
+    Joint(JointConfig),
     /// Not at all: the layer is a feed-forward network alone.
     None,
 }
@@ -151,7 +177,7 @@ impl Mixer {
     /// Its softmax attention, if it has one.
     pub fn attention(&self) -> Option<&AttentionConfig> {
         match self {
-            Self::Attention(attention) => Some(attention),
+            Self::Attention(attention) | Self::Joint(JointConfig { attention, .. }) => Some(attention),
             Self::CrossAttention(_)
             | Self::DeltaNet(_)
             | Self::GatedConv(_)
@@ -190,7 +216,7 @@ impl DecoderConfig {
     /// The attention of every layer that has one, to be changed.
     pub(crate) fn attention(&mut self) -> impl Iterator<Item = &mut AttentionConfig> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
-            Mixer::Attention(attention) => Some(attention),
+            Mixer::Attention(attention) | Mixer::Joint(JointConfig { attention, .. }) => Some(attention),
             Mixer::CrossAttention(_)
             | Mixer::DeltaNet(_)
             | Mixer::GatedConv(_)
@@ -239,6 +265,10 @@ impl DecoderConfig {
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
                 Mixer::Mamba2(mamba) => mamba.check()?,
+                Mixer::Joint(joint) => {
+                    joint.attention.check(&self.ropes)?;
+                    joint.mamba.check()?;
+                }
                 Mixer::None => {}
             }
             match &layer.feed_forward {
@@ -301,6 +331,7 @@ impl Mixer {
             Self::Mla(latent) => Box::new(latent.clone()),
             Self::GatedConv(conv) => Box::new(*conv),
             Self::Mamba2(mamba) => Box::new(*mamba),
+            Self::Joint(joint) => Box::new(joint.clone()),
             Self::None => Box::new(NoMixer),
             Self::CrossAttention(cross) => Box::new(*cross),
         }

@@ -6,6 +6,7 @@ mod deepseek;
 mod ernie4_5;
 mod exaone;
 mod exaone4;
+mod falcon_h1;
 mod falcon_ocr;
 mod gemma;
 mod gemma3;
@@ -72,6 +73,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     ernie4_5::FAMILIES,
     exaone::FAMILIES,
     exaone4::FAMILIES,
+    falcon_h1::FAMILIES,
     falcon_ocr::FAMILIES,
     gemma::FAMILIES,
     gemma3::FAMILIES,

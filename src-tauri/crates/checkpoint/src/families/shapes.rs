@@ -74,6 +74,7 @@ impl Shapes {
             layers,
             absent_layers: Vec::new(),
             renames: &[],
+            folded: None,
         }
     }
 }

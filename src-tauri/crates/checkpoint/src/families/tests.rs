@@ -5,7 +5,7 @@ use protocol::ModelKind;
 use serde_json::{json, Map, Value};
 
 use super::KNOWN_MODEL_TYPES;
-use crate::config::decoder::{Activation, FeedForward, LmHead, Mixer, NormPlacement, QkNorm};
+use crate::config::decoder::{Activation, FeedForward, JointConfig, LmHead, Mixer, NormPlacement, QkNorm};
 use crate::config::encoder::{EncoderActivation, Positions};
 use crate::{DecoderConfig, Error, Family, ModelConfig};
 
@@ -151,7 +151,7 @@ fn no_value_of_any_field_makes_a_parser_panic() {
 fn assert_sound(decoder: &DecoderConfig, what: &str) {
     assert!(decoder.layers.len() <= 4096, "{what}");
     for layer in &decoder.layers {
-        if let Mixer::Mamba2(mamba) = &layer.mixer {
+        if let Mixer::Mamba2(mamba) | Mixer::Joint(JointConfig { mamba, .. }) = &layer.mixer {
             assert!(mamba.inner() + mamba.channels() <= 1 << 24, "{what}");
             assert!(mamba.heads.is_multiple_of(mamba.groups) && mamba.kernel > 1, "{what}");
         }

@@ -154,7 +154,7 @@ impl<'a> Prefill<'a> {
     }
 
     /// Bytes that live while one layer is computed, and not beside those of another.
-    pub(super) fn hold_in_one_layer(&mut self, bytes: u64) {
+    pub(crate) fn hold_in_one_layer(&mut self, bytes: u64) {
         self.held_in_one_layer = self.held_in_one_layer.max(bytes);
     }
 

@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind of layers, and one without attention.
-const STATES: [&str; 5] = ["qwen3.5", "lfm2", "granite-hybrid", "nemotron-h", "mamba2"];
+const STATES: [&str; 6] = ["qwen3.5", "lfm2", "granite-hybrid", "nemotron-h", "falcon-h1", "mamba2"];
 
 async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> Heard {
     let request = Request {

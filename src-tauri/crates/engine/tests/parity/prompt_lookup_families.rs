@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 20] = [
+const FAMILIES: [&str; 21] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -28,6 +28,7 @@ const FAMILIES: [&str; 20] = [
     "exaone4",
     "granite-hybrid",
     "nemotron-h-experts",
+    "falcon-h1",
 ];
 
 /// Tokens after each prompt: more than any of the windows.

@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 9] = [
+const SOME: [&str; 10] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -17,6 +17,7 @@ const SOME: [&str; 9] = [
     "lfm2",
     "deepseek-v3",
     "nemotron-h",
+    "falcon-h1",
 ];
 
 async fn load(engine: &MlxEngine, model: &FolderSource) {

@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 14] = [
+const FAMILIES: [&str; 15] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -27,6 +27,7 @@ const FAMILIES: [&str; 14] = [
     "olmo3",
     "granite-hybrid",
     "nemotron-h-experts",
+    "falcon-h1",
 ];
 
 /// Longer than the sliding windows, so that their rings turn within an answer.

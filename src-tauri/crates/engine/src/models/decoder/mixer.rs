@@ -12,6 +12,7 @@ use crate::models::decoder::attention::Attention;
 use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::delta_net::DeltaNet;
 use crate::models::decoder::gated_conv::GatedConv;
+use crate::models::decoder::joint::Joint;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mamba2::Mamba2;
 use crate::models::decoder::mla::Mla;
@@ -26,6 +27,7 @@ pub(super) enum Mixer {
     Mla(Box<Mla>),
     CrossAttention(Box<CrossAttention>),
     Mamba2(Box<Mamba2>),
+    Joint(Box<Joint>),
 }
 
 impl Mixer {
@@ -40,6 +42,7 @@ impl Mixer {
         Ok(Some(match config {
             decoder::Mixer::None => return Ok(None),
             decoder::Mixer::Mamba2(config) => Self::Mamba2(Box::new(Mamba2::load(config, &at("mamba"), loading)?)),
+            decoder::Mixer::Joint(config) => Self::Joint(Box::new(Joint::load(config, &path, loading)?)),
             decoder::Mixer::Attention(config) => Self::Attention(Attention::load(config, &at("self_attn"), loading)?),
             decoder::Mixer::DeltaNet(config) => Self::DeltaNet(DeltaNet::load(config, &at("linear_attn"), loading)?),
             decoder::Mixer::Mla(config) => Self::Mla(Box::new(Mla::load(config, &at("self_attn"), loading)?)),
@@ -53,6 +56,7 @@ impl Mixer {
     /// Its empty caches for one sequence. The first is that of its attention, if it has one.
     pub(super) fn caches(&self) -> Vec<Cache> {
         vec![match self {
+            Self::Joint(joint) => return joint.caches(),
             Self::Attention(attention) => attention.cache(),
             Self::Mla(mla) => mla.cache(),
             Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba2(_) => Cache::Recurrent(RecurrentCache::default()),
@@ -64,6 +68,7 @@ impl Mixer {
     pub(super) fn mask(&self) -> Option<usize> {
         match self {
             Self::Attention(attention) => Some(attention.mask()),
+            Self::Joint(joint) => Some(joint.mask()),
             Self::Mla(mla) => Some(mla.mask()),
             Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba2(_) | Self::CrossAttention(_) => None,
         }
@@ -82,6 +87,7 @@ impl Mixer {
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
             Self::Mamba2(mamba) => mamba.forward(&stream.normed(norm)?, caches),
+            Self::Joint(joint) => joint.forward(&stream.normed(norm)?, step, caches),
             Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
         }
     }

@@ -10,6 +10,7 @@ mod delta_net;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
+mod joint;
 mod layer;
 mod load_context;
 mod mamba2;
@@ -247,10 +248,20 @@ impl Decoder {
 }
 
 /// The config with what only the weights tell.
-fn as_stored(config: &DecoderConfig, weights: &Weights<'_>) -> DecoderConfig {
+fn as_stored(config: &DecoderConfig, weights: &mut Weights<'_>) -> DecoderConfig {
     let mut config = config.clone();
-    config.norm.offset |= config.norm_offset_unless_sanitized
-        && weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
+    // mlx-lm transposes convolutions.
+    let original = weights.any(|name, shape| name.ends_with(".conv1d.weight") && shape.last() != Some(&1));
+    config.norm.offset |= config.norm_offset_unless_sanitized && original;
+    if let Some(folded) = &config.folded {
+        if original {
+            config.embedding_multiplier = Some(folded.embedding);
+            config.logits_divisor = Some(folded.logits.recip());
+            weights.scale(&folded.matrices);
+        } else if config.lm_head == LmHead::Tied || !weights.has("lm_head.weight") {
+            config.logits_divisor = Some(folded.embedding / folded.logits);
+        }
+    }
     // Conversions for text alone may leave out the tokens that stand for images.
     let stored = weights.shape("embed_tokens.weight").and_then(|shape| shape.first());
     if stored.is_some_and(|rows| *rows == config.vocab_size as i32) {
