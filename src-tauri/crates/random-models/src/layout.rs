@@ -13,6 +13,7 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("gemma4_text" | "gemma4") => layout.gemma4()?,
         Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss" | "qwen3_vl") => layout.decoder()?,
         Some("qwen3_5") => layout.qwen3_5()?,
+        Some("granitemoehybrid") => layout.granite_hybrid()?,
         other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
     }
     let Some(vision) = config.get("vision_config") else {
@@ -235,6 +236,35 @@ impl Tensors<'_> {
                 self.norm(&part("norm"), value_width);
             }
             self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?;
+            self.norm(&format!("{path}.input_layernorm"), hidden);
+            self.norm(&format!("{path}.post_attention_layernorm"), hidden);
+        }
+        Ok(())
+    }
+
+    /// Without experts.
+    fn granite_hybrid(&mut self) -> Result<()> {
+        let [hidden, heads, head_width] = self.numbers(["hidden_size", "mamba_n_heads", "mamba_d_head"])?;
+        let [groups, state_width, kernel] = self.numbers(["mamba_n_groups", "mamba_d_state", "mamba_d_conv"])?;
+        let inner = heads * head_width;
+        let channels = inner + 2 * groups * state_width;
+        self.ends("")?;
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("model.layers.{layer}");
+            if self.config["layer_types"][layer as usize] == "attention" {
+                self.attention(&format!("{path}.self_attn"), 1, false)?;
+            } else {
+                let part = |name: &str| format!("{path}.mamba.{name}");
+                self.matrix(&part("in_proj"), inner + channels + heads, hidden);
+                self.matrix(&part("out_proj"), hidden, inner);
+                self.weight(&part("conv1d"), &[channels, kernel, 1], Kind::Wide);
+                self.bias(&part("conv1d"), &[channels]);
+                for name in ["dt_bias", "A_log", "D"] {
+                    self.add(part(name), &[heads], Kind::Factors);
+                }
+                self.norm(&part("norm"), inner);
+            }
+            self.mlp(&format!("{path}.mlp"), self.number("shared_intermediate_size")?)?;
             self.norm(&format!("{path}.input_layernorm"), hidden);
             self.norm(&format!("{path}.post_attention_layernorm"), hidden);
         }

@@ -14,7 +14,7 @@ const PROMPTS: [usize; 2] = [600, 1300];
 /// these.
 const TOLERANCE: f64 = 0.15;
 
-fn shapes() -> [(&'static str, Value); 6] {
+fn shapes() -> [(&'static str, Value); 7] {
     let common = json!({"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1152, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
         "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
@@ -41,7 +41,18 @@ fn shapes() -> [(&'static str, Value); 6] {
         "linear_key_head_dim": 32, "linear_value_head_dim": 32, "linear_conv_kernel_dim": 4,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10_000_000.0, "partial_rotary_factor": 0.25}}),
     );
+    let scans: Vec<&str> = (0..6)
+        .map(|layer| if layer % 3 == 2 { "attention" } else { "mamba" })
+        .collect();
     [
+        (
+            "granite_hybrid",
+            with(
+                json!({"model_type": "granitemoehybrid", "layer_types": scans, "shared_intermediate_size": 1152,
+                "num_local_experts": 0, "mamba_n_heads": 12, "mamba_d_head": 64, "mamba_d_state": 64, "mamba_d_conv": 4,
+                "mamba_n_groups": 2, "mamba_expand": 2, "residual_multiplier": 0.5, "attention_multiplier": 0.125}),
+            ),
+        ),
         (
             "llama, 4 bit",
             with(json!({"model_type": "llama", "tie_word_embeddings": false, "quantization": quantised})),
