@@ -132,6 +132,11 @@ def raw_short_conv(weights):
     return {name: value.moveaxis(2, 1) if name.endswith("conv.weight") else value for name, value in weights.items()}
 
 
+def raw_convs(weights):
+    """OLMo Hybrid as published: the axes of its three convolutions as in torch."""
+    return {name: value.moveaxis(2, 1) if name.endswith("_conv1d.weight") else value for name, value in weights.items()}
+
+
 def raw_scan(weights):
     """Mamba as published: the convolution's axes as in torch."""
     return {name: value.moveaxis(2, 1) if name.endswith("conv1d.weight") else value for name, value in weights.items()}

@@ -138,3 +138,22 @@ def mamba2(**values):
         "vocab_size": VOCABULARY,
     }
     return {**config, **values}
+
+
+def olmo_hybrid(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "linear_num_key_heads": 3,
+        "linear_num_value_heads": 6,
+        "linear_key_head_dim": 24,
+        "linear_value_head_dim": 32,
+        "linear_conv_kernel_dim": 4,
+        "linear_allow_neg_eigval": True,
+        "layer_types": ["linear_attention", "full_attention", "linear_attention", "linear_attention"],
+        "attention_bias": False,
+        # Without one, no position turns.
+        "rope_parameters": {"rope_theta": None, "rope_type": "default"},
+    }
+    config = decoder("olmo_hybrid", "OlmoHybridForCausalLM", **{**defaults, **values})
+    del config["rope_theta"]
+    return config

@@ -10,7 +10,7 @@ from further_shapes import (
     telechat3,
 )
 from recurrent_shapes import (
-    falcon_h1, granite_hybrid, granite_hybrid_experts, mamba2, nemotron_h, nemotron_h_experts,
+    falcon_h1, granite_hybrid, granite_hybrid_experts, mamba2, nemotron_h, nemotron_h_experts, olmo_hybrid,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
@@ -239,6 +239,13 @@ RECURRENT = [
     Variant("mamba2", mamba2(), layout=(layouts.raw_scan,)),
     Variant("mamba2-4bit", mamba2(n_groups=1), BF16, Q(4, 64)),
     Variant("mamba2-tied-bias-f16", mamba2(tie_word_embeddings=True, use_bias=True, use_conv_bias=False, time_step_limit=[0.2, 1.3]), F16),
+    Variant("olmo-hybrid", olmo_hybrid(), layout=(layouts.raw_convs,)),
+    Variant("olmo-hybrid-4bit", olmo_hybrid(linear_value_head_dim=64, linear_num_key_heads=6), BF16, Q(4, 64)),
+    Variant(
+        "olmo-hybrid-turned-f16",
+        olmo_hybrid(linear_allow_neg_eigval=False, attention_bias=True, rope_parameters={"rope_theta": 500000.0, "rope_type": "default"}),
+        F16,
+    ),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + RECURRENT

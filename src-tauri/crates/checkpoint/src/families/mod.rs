@@ -34,6 +34,7 @@ mod nemotron;
 mod nemotron_h;
 mod nomic_bert;
 mod olmo;
+mod olmo_hybrid;
 mod phi;
 mod phi3;
 mod processors;
@@ -100,6 +101,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     nemotron_h::FAMILIES,
     nomic_bert::FAMILIES,
     olmo::FAMILIES,
+    olmo_hybrid::FAMILIES,
     phi::FAMILIES,
     phi3::FAMILIES,
     qwen::FAMILIES,

@@ -73,6 +73,8 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
         value_width: text.required("linear_value_head_dim")?,
         kernel: text.number("linear_conv_kernel_dim")?.unwrap_or(4),
         projections,
+        negates: false,
+        norm_eps: shapes.eps,
     };
     let feed_forward = FeedForward::dense(shapes.width, Activation::Silu);
     let layers = full_layers(text, shapes.layers)?.into_iter().map(|full| LayerConfig {

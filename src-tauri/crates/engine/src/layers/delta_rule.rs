@@ -31,7 +31,7 @@ pub struct DeltaRuleInputs {
     pub values: Tensor,
     /// Logarithms of the decays, finite and not above 0, `[length, value heads]`.
     pub log_decays: Tensor,
-    /// Between 0 and 1, `[length, value heads]`.
+    /// Between 0 and 1, or 2 where states may turn their signs, `[length, value heads]`.
     pub betas: Tensor,
 }
 
