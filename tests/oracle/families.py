@@ -73,7 +73,8 @@ def figures(variant, folder, ids):
 
 def has_experts(config):
     text = config.get("text_config", config)
-    return any(text.get(name) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+    # One alone is a plain network (Jamba).
+    return any((text.get(name) or 0) > 1 for name in ("num_experts", "num_local_experts", "n_routed_experts"))
 
 
 def prepare():

@@ -157,3 +157,45 @@ def olmo_hybrid(**values):
     config = decoder("olmo_hybrid", "OlmoHybridForCausalLM", **{**defaults, **values})
     del config["rope_theta"]
     return config
+
+
+def mamba(**values):
+    config = {
+        "architectures": ["MambaForCausalLM"],
+        "model_type": "mamba",
+        "hidden_size": 128,
+        "num_hidden_layers": 4,
+        "expand": 2,
+        "intermediate_size": 256,
+        "state_size": 16,
+        "conv_kernel": 4,
+        "use_bias": False,
+        "use_conv_bias": True,
+        "hidden_act": "silu",
+        # mlx-lm leaves it out; this is the default of what it has instead.
+        "layer_norm_epsilon": 1e-5,
+        "time_step_rank": 40,
+        "vocab_size": VOCABULARY,
+    }
+    return {**config, **values}
+
+
+def jamba(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "attn_layer_period": 4,
+        "attn_layer_offset": 2,
+        "expert_layer_period": 2,
+        "expert_layer_offset": 1,
+        "num_experts": 1,
+        "num_experts_per_tok": 1,
+        "mamba_d_conv": 4,
+        "mamba_d_state": 12,
+        "mamba_expand": 2,
+        "mamba_dt_rank": "auto",
+        "mamba_conv_bias": True,
+        "mamba_proj_bias": False,
+    }
+    config = decoder("jamba", "JambaForCausalLM", **{**defaults, **values})
+    del config["rope_theta"]
+    return config

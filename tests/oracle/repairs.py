@@ -1,7 +1,8 @@
 """Places where mlx-lm computes otherwise than transformers does and the models were trained: each function changes its
 classes in this process."""
+import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import falcon_h1, gemma, gemma2
+from mlx_lm.models import falcon_h1, gemma, gemma2, jamba
 from mlx_lm.models.base import create_causal_mask
 
 from shapes import WINDOW
@@ -39,3 +40,15 @@ def falcon_h1_keys():
         self.scale *= args.key_multiplier
 
     falcon_h1.FalconH1Attention.__init__ = init
+
+
+def jamba_shares():
+    """The shares of all experts, which those of the chosen are left as, as transformers' `JambaTopKRouter` has it."""
+
+    def forward(self, x):
+        shares = mx.softmax(self.router(x), axis=-1, precise=True)
+        chosen = mx.argpartition(-shares, kth=self.num_experts_per_tok - 1, axis=-1)[..., : self.num_experts_per_tok]
+        counted = mx.take_along_axis(shares, chosen, axis=-1)
+        return (self.switch_mlp(x, chosen) * counted[..., None]).sum(axis=-2)
+
+    jamba.JambaSparseMoeBlock.__call__ = forward

@@ -10,7 +10,7 @@ from further_shapes import (
     telechat3,
 )
 from recurrent_shapes import (
-    falcon_h1, granite_hybrid, granite_hybrid_experts, mamba2, nemotron_h, nemotron_h_experts, olmo_hybrid,
+    falcon_h1, granite_hybrid, granite_hybrid_experts, jamba, mamba, mamba2, nemotron_h, nemotron_h_experts, olmo_hybrid,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
@@ -245,6 +245,18 @@ RECURRENT = [
         "olmo-hybrid-turned-f16",
         olmo_hybrid(linear_allow_neg_eigval=False, attention_bias=True, rope_parameters={"rope_theta": 500000.0, "rope_type": "default"}),
         F16,
+    ),
+    Variant("mamba", mamba(), layout=(layouts.raw_scan,)),
+    Variant("mamba-4bit", mamba(time_step_rank=64), BF16, Q(4, 64)),
+    Variant("mamba-bias-f16", mamba(tie_word_embeddings=False, use_bias=True, use_conv_bias=False, time_step_rank="auto"), F16),
+    Variant("falcon-mamba", mamba(model_type="falcon_mamba", tie_word_embeddings=False, mixer_rms_eps=1e-3)),
+    Variant("jamba", jamba(), layout=(layouts.raw_scan,)),
+    Variant("jamba-8bit", jamba(mamba_dt_rank=32, tie_word_embeddings=True, mamba_proj_bias=True), BF16, Q(8, 32)),
+    Variant(
+        "jamba-experts",
+        jamba(num_experts=8, num_experts_per_tok=2, intermediate_size=64),
+        layout=(layouts.raw_scan, layouts.single_experts),
+        repair=repairs.jamba_shares,
     ),
 ]
 

@@ -18,6 +18,7 @@ pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RUL
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
 pub use crate::config::layers::joint::JointConfig;
+pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
 pub use crate::config::layers::plain::PlainConfig;
 
@@ -165,6 +166,8 @@ pub enum Mixer {
     GatedConv(GatedConvConfig),
     /// Attention to what a tower made of images, `cross_attn`; whoever sees none passes by the layer.
     CrossAttention(CrossAttentionConfig),
+    /// Mamba, `mamba`.
+    Mamba(MambaConfig),
     /// Mamba 2, `mamba`.
     Mamba2(Mamba2Config),
     /// Attention and Mamba 2 beside each other.
@@ -181,6 +184,7 @@ impl Mixer {
             Self::CrossAttention(_)
             | Self::DeltaNet(_)
             | Self::GatedConv(_)
+            | Self::Mamba(_)
             | Self::Mamba2(_)
             | Self::Mla(_)
             | Self::None => None,
@@ -220,6 +224,7 @@ impl DecoderConfig {
             Mixer::CrossAttention(_)
             | Mixer::DeltaNet(_)
             | Mixer::GatedConv(_)
+            | Mixer::Mamba(_)
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
             | Mixer::None => None,
@@ -264,6 +269,7 @@ impl DecoderConfig {
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
+                Mixer::Mamba(mamba) => mamba.check()?,
                 Mixer::Mamba2(mamba) => mamba.check()?,
                 Mixer::Joint(joint) => {
                     joint.attention.check(&self.ropes)?;
@@ -330,6 +336,7 @@ impl Mixer {
             Self::DeltaNet(delta_net) => Box::new(*delta_net),
             Self::Mla(latent) => Box::new(latent.clone()),
             Self::GatedConv(conv) => Box::new(*conv),
+            Self::Mamba(mamba) => Box::new(*mamba),
             Self::Mamba2(mamba) => Box::new(*mamba),
             Self::Joint(joint) => Box::new(joint.clone()),
             Self::None => Box::new(NoMixer),

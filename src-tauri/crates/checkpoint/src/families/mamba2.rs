@@ -1,42 +1,23 @@
 //! Mamba 2 alone: layers of one part each, and nothing that keeps keys. Defaults are those of transformers'
 //! `Mamba2Config`.
 
-use super::mamba_fields::step_limit;
+use super::mamba::{stack, PARTS};
+use super::mamba_fields::{only_silu, step_limit};
 use super::nemotron_h::{BACKBONE, NORMS};
 use super::row::FamilyRow;
-use super::shapes::Shapes;
 use super::source::Source;
 use crate::config::decoder::{DecoderConfig, FeedForward, LayerConfig, Mamba2Config, Mixer, NormPlacement, ScanNorm};
-use crate::config::limits::check_layers;
 use crate::config::Family;
 use crate::error::Error;
 
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("Mamba 2, Codestral Mamba", &["mamba2"], parse)];
 
-/// A layer's only part.
-const PARTS: &[(&str, &str)] = &[("mixer", "mamba")];
-
 /// Mamba 2.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
-    let activation = text.text("hidden_act")?;
-    if !matches!(activation.as_deref(), None | Some("silu" | "swish")) {
-        let activation = activation.unwrap_or_default();
-        return Err(Error::Unsupported(format!("the activation `{activation}` of Mamba")));
-    }
-    let shapes = Shapes {
-        hidden_size: text.required("hidden_size")?,
-        vocab_size: text.required("vocab_size")?,
-        layers: check_layers(text.required("num_hidden_layers")?)?,
-        // There is no attention.
-        heads: 1,
-        key_heads: 1,
-        head_dim: 0,
-        width: 0,
-        eps: text.number("layer_norm_epsilon")?.unwrap_or(1e-5),
-        lm_head: Shapes::lm_head(text)?,
-    };
+    only_silu(text, "hidden_act")?;
+    let shapes = stack(text)?;
     let layer = LayerConfig {
         norms: NormPlacement::Single,
         mixer: Mixer::Mamba2(Mamba2Config {

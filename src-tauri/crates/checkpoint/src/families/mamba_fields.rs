@@ -1,4 +1,4 @@
-//! The fields that families with Mamba 2 have in common. Defaults are those of transformers.
+//! The fields that families with Mamba have in common. Defaults are those of transformers.
 
 use crate::config::decoder::{Mamba2Config, ScanNorm};
 use crate::config::limits::check_nonzero;
@@ -36,4 +36,20 @@ pub(super) fn mamba2(text: Fields<'_>, inner: u32, norm: ScanNorm) -> Result<Mam
 pub(super) fn expanded(text: Fields<'_>) -> Result<u32, Error> {
     let expand: u32 = text.number("mamba_expand")?.unwrap_or(2);
     Ok(text.required("hidden_size")?.saturating_mul(expand))
+}
+
+/// Refuses another activation of what the states take in.
+pub(super) fn only_silu(text: Fields<'_>, field: &'static str) -> Result<(), Error> {
+    match text.text(field)?.as_deref() {
+        None | Some("silu" | "swish") => Ok(()),
+        Some(other) => Err(Error::Unsupported(format!("the activation `{other}` of Mamba"))),
+    }
+}
+
+/// The width from which steps are projected: a sixteenth of the stream unless the config says otherwise.
+pub(super) fn rank(text: Fields<'_>, field: &'static str, hidden: u32) -> Result<u32, Error> {
+    match text.text(field) {
+        Ok(Some(word)) if word == "auto" => Ok(hidden.div_ceil(16)),
+        _ => Ok(text.number(field)?.unwrap_or(hidden.div_ceil(16))),
+    }
 }

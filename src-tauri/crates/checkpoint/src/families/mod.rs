@@ -22,8 +22,10 @@ mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
+mod jamba;
 mod lfm2;
 mod llama;
+mod mamba;
 mod mamba2;
 mod mamba_fields;
 mod minicpm;
@@ -90,8 +92,10 @@ const FAMILIES: &[&[FamilyRow]] = &[
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
+    jamba::FAMILIES,
     lfm2::FAMILIES,
     llama::FAMILIES,
+    mamba::FAMILIES,
     mamba2::FAMILIES,
     minicpm::FAMILIES,
     mistral::FAMILIES,

@@ -2,7 +2,7 @@
 //! network that squares, or experts that do. Defaults are those of transformers' `NemotronHConfig`; steps have no limit
 //! unless the config names one, as they were trained.
 
-use super::mamba_fields::step_limit;
+use super::mamba_fields::{only_silu, step_limit};
 use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
@@ -133,13 +133,7 @@ fn parts(text: Fields<'_>) -> Result<Vec<Part>, Error> {
 }
 
 fn mamba(text: Fields<'_>) -> Result<Mamba2Config, Error> {
-    let activation = text.text("mamba_hidden_act")?;
-    if !matches!(activation.as_deref(), None | Some("silu" | "swish")) {
-        return Err(Error::Unsupported(format!(
-            "the activation `{}` of Mamba",
-            activation.unwrap_or_default()
-        )));
-    }
+    only_silu(text, "mamba_hidden_act")?;
     let groups = text.first(&["n_groups", "mamba_n_groups"])?.unwrap_or(8);
     Ok(Mamba2Config {
         heads: text.number("mamba_num_heads")?.unwrap_or(128),

@@ -7,6 +7,7 @@ pub(crate) mod delta_net;
 pub(crate) mod dense;
 pub(crate) mod gated_conv;
 pub(crate) mod joint;
+pub(crate) mod mamba;
 pub(crate) mod mamba2;
 pub mod mla;
 pub mod moe;

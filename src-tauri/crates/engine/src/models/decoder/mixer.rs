@@ -14,6 +14,7 @@ use crate::models::decoder::delta_net::DeltaNet;
 use crate::models::decoder::gated_conv::GatedConv;
 use crate::models::decoder::joint::Joint;
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::mamba::Mamba;
 use crate::models::decoder::mamba2::Mamba2;
 use crate::models::decoder::mla::Mla;
 use crate::models::decoder::step::Step;
@@ -26,6 +27,7 @@ pub(super) enum Mixer {
     GatedConv(GatedConv),
     Mla(Box<Mla>),
     CrossAttention(Box<CrossAttention>),
+    Mamba(Box<Mamba>),
     Mamba2(Box<Mamba2>),
     Joint(Box<Joint>),
 }
@@ -41,6 +43,7 @@ impl Mixer {
         let at = |name: &str| format!("{path}.{name}");
         Ok(Some(match config {
             decoder::Mixer::None => return Ok(None),
+            decoder::Mixer::Mamba(config) => Self::Mamba(Box::new(Mamba::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::Mamba2(config) => Self::Mamba2(Box::new(Mamba2::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::Joint(config) => Self::Joint(Box::new(Joint::load(config, &path, loading)?)),
             decoder::Mixer::Attention(config) => Self::Attention(Attention::load(config, &at("self_attn"), loading)?),
@@ -59,7 +62,9 @@ impl Mixer {
             Self::Joint(joint) => return joint.caches(),
             Self::Attention(attention) => attention.cache(),
             Self::Mla(mla) => mla.cache(),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba2(_) => Cache::Recurrent(RecurrentCache::default()),
+            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba(_) | Self::Mamba2(_) => {
+                Cache::Recurrent(RecurrentCache::default())
+            }
             Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
         }]
     }
@@ -70,7 +75,7 @@ impl Mixer {
             Self::Attention(attention) => Some(attention.mask()),
             Self::Joint(joint) => Some(joint.mask()),
             Self::Mla(mla) => Some(mla.mask()),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba2(_) | Self::CrossAttention(_) => None,
+            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba(_) | Self::Mamba2(_) | Self::CrossAttention(_) => None,
         }
     }
 
@@ -86,6 +91,7 @@ impl Mixer {
             Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, caches),
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
+            Self::Mamba(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::Mamba2(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::Joint(joint) => joint.forward(&stream.normed(norm)?, step, caches),
             Self::CrossAttention(_) => unreachable!("its layer asks it itself"),

@@ -13,6 +13,7 @@ mod gated_conv;
 mod joint;
 mod layer;
 mod load_context;
+mod mamba;
 mod mamba2;
 mod mixer;
 mod mla;
