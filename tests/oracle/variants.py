@@ -232,6 +232,7 @@ RECURRENT = [
     Variant("nemotron-h-bias-f16", nemotron_h(attention_bias=True, mlp_bias=True, mamba_proj_bias=True, n_groups=1), F16),
     Variant("nemotron-h-experts", nemotron_h_experts(), layout=(layouts.raw_scan, layouts.single_ungated_experts), towers=("mtp.layers.0",)),
     Variant("nemotron-h-experts-4bit", nemotron_h_experts(mamba_head_dim=32, n_group=4, topk_group=2), F32, Q(4, 64)),
+    Variant("nemotron-h-latents", nemotron_h_experts(moe_latent_size=64, hidden_size=128), layout=(layouts.raw_scan, layouts.single_ungated_experts)),
     Variant("falcon-h1", falcon_h1(), layout=(partial(layouts.falcon_h1, falcon_h1()),), repair=repairs.falcon_h1_keys),
     Variant("falcon-h1-4bit", falcon_h1(), BF16, Q(4, 64), repair=repairs.falcon_h1_keys),
     Variant("falcon-h1-tied-norm-f16", falcon_h1(tie_word_embeddings=True, mamba_rms_norm=True, mamba_n_groups=1), F16, repair=repairs.falcon_h1_keys),

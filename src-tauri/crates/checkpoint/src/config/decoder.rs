@@ -7,7 +7,7 @@
 
 use crate::config::limits::check_width;
 use crate::config::rope::RopeConfig;
-use crate::config::{mla::MlaConfig, moe::MoeConfig};
+use crate::config::{mla::MlaConfig, moe::LatentMoeConfig, moe::MoeConfig};
 use crate::error::{unusable, Error};
 use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, NoMixer, Storage};
 
@@ -201,6 +201,8 @@ pub enum FeedForward {
     Plain(PlainConfig),
     /// Many networks, of which each token uses a few, `mlp`.
     Moe(MoeConfig),
+    /// The same over latents, `mlp`.
+    LatentMoe(LatentMoeConfig),
     /// None: the layer is a mixer alone.
     None,
 }
@@ -281,6 +283,7 @@ impl DecoderConfig {
                 FeedForward::Dense(dense) => check_width("intermediate_size", 2 * u64::from(dense.width))?,
                 FeedForward::Plain(plain) => check_width("intermediate_size", plain.width.into())?,
                 FeedForward::Moe(experts) => experts.check()?,
+                FeedForward::LatentMoe(latent) => latent.check()?,
                 FeedForward::None => {}
             }
         }
@@ -351,6 +354,7 @@ impl FeedForward {
             Self::Dense(dense) => vec![Box::new(dense.cost())],
             Self::Plain(plain) => vec![Box::new(plain.cost())],
             Self::Moe(experts) => experts.costs(),
+            Self::LatentMoe(latent) => latent.costs(),
             Self::None => Vec::new(),
         }
     }

@@ -141,7 +141,9 @@ mod tests {
     fn the_large_models_choose_from_groups() {
         let router = |changes: Value| match parse(changes).unwrap().layers[5].feed_forward {
             FeedForward::Moe(experts) => experts.router,
-            FeedForward::Dense(_) | FeedForward::Plain(_) | FeedForward::None => panic!("no experts"),
+            FeedForward::Dense(_) | FeedForward::Plain(_) | FeedForward::LatentMoe(_) | FeedForward::None => {
+                panic!("no experts")
+            }
         };
         let v2 = router(json!({"topk_method": "group_limited_greedy", "n_group": 8, "topk_group": 3}));
         assert_eq!(

@@ -11,7 +11,9 @@ use crate::config::decoder::{
     NormPlacement, PlainConfig, ScanNorm,
 };
 use crate::config::limits::{check_layers, check_nonzero};
-use crate::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
+use crate::config::moe::{
+    ExpertGroups, GroupScore, LatentMoeConfig, MoeConfig, RouterConfig, Scoring, SharedExpertConfig,
+};
 use crate::config::{Family, Fields};
 use crate::error::Error;
 
@@ -43,6 +45,8 @@ const PARTS: &[(&str, &str)] = &[
     ("mixer.switch_mlp", "mlp.switch_mlp"),
     ("mixer.experts", "mlp.experts"),
     ("mixer.shared_experts", "mlp.shared_experts"),
+    ("mixer.fc1_latent_proj", "mlp.fc1_latent_proj"),
+    ("mixer.fc2_latent_proj", "mlp.fc2_latent_proj"),
     ("mixer", "mamba"),
 ];
 
@@ -81,7 +85,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             Part::Mamba => (Mixer::Mamba2(mamba(text)?), FeedForward::None),
             Part::Attention => (Mixer::Attention(attention(text, &shapes)?), FeedForward::None),
             Part::Dense => (Mixer::None, FeedForward::Plain(dense(text, shapes.width)?)),
-            Part::Experts => (Mixer::None, FeedForward::Moe(experts(text)?)),
+            Part::Experts => (Mixer::None, experts(text)?),
         };
         Ok(LayerConfig {
             norms: NormPlacement::Single,
@@ -166,11 +170,12 @@ fn dense(text: Fields<'_>, width: u32) -> Result<PlainConfig, Error> {
 }
 
 /// Experts, chosen as DeepSeek V3 chooses them.
-fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
-    if text.has("moe_latent_size") {
-        return Err(Error::Unsupported("experts over latents (`moe_latent_size`)".into()));
+fn experts(text: Fields<'_>) -> Result<FeedForward, Error> {
+    let beside = dense(text, 0)?;
+    if beside.bias {
+        return Err(Error::Unsupported("experts with biases (`mlp_bias`)".into()));
     }
-    if dense(text, 0)?.activation != EncoderActivation::SquaredRelu {
+    if beside.activation != EncoderActivation::SquaredRelu {
         return Err(Error::Unsupported("experts whose activation is not `relu2`".into()));
     }
     let top_k = text.required("num_experts_per_tok")?;
@@ -185,7 +190,7 @@ fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
     };
     let count: u32 = text.number("n_group")?.unwrap_or(1);
     check_nonzero("n_group", count)?;
-    Ok(MoeConfig {
+    let experts = MoeConfig {
         num_experts: text.required("n_routed_experts")?,
         top_k,
         width,
@@ -208,6 +213,10 @@ fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
             )
         },
         shared,
+    };
+    Ok(match text.number("moe_latent_size")? {
+        Some(width) => FeedForward::LatentMoe(LatentMoeConfig { experts, width }),
+        None => FeedForward::Moe(experts),
     })
 }
 
@@ -296,7 +305,8 @@ mod tests {
             ("hybrid_override_pattern", json!("MX"), "`X`"),
             ("hybrid_override_pattern", json!(null), "hybrid_override_pattern"),
             ("layer_types", json!(["lstm"]), "lstm"),
-            ("moe_latent_size", json!(1024), "moe_latent_size"),
+            ("moe_latent_size", json!(0), "moe_latent_size"),
+            ("mlp_bias", json!(true), "mlp_bias"),
             ("mlp_hidden_act", json!("silu"), "relu2"),
             ("mlp_hidden_act", json!("mish"), "mish"),
             ("mamba_hidden_act", json!("gelu"), "gelu"),

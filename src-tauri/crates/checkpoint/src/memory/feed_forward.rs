@@ -57,6 +57,31 @@ pub(crate) struct ExpertsCost {
     pub gated: bool,
 }
 
+/// The same over vectors of this width, made of the stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LatentCost {
+    pub width: u64,
+    pub experts: ExpertsCost,
+}
+
+impl FeedForwardCost for LatentCost {
+    fn weights(&self, hidden: u64) -> Vec<Part> {
+        let mut parts = self.experts.weights(self.width);
+        parts[0] = Part::plain(self.experts.count, hidden);
+        parts.extend([Part::matrix(self.width, hidden), Part::matrix(hidden, self.width)]);
+        parts
+    }
+
+    fn prefill(&self, pass: &mut Prefill<'_>, normed_after: bool) {
+        let hidden = pass.hidden;
+        pass.product(hidden, self.width);
+        pass.hidden = self.width;
+        self.experts.prefill(pass, normed_after);
+        pass.hidden = hidden;
+        pass.product(self.width, hidden);
+    }
+}
+
 impl FeedForwardCost for DenseCost {
     fn weights(&self, hidden: u64) -> Vec<Part> {
         vec![Part::matrix(self.inner(), hidden), Part::matrix(hidden, self.width)]

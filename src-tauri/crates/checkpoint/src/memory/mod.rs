@@ -22,7 +22,7 @@ pub(crate) use attention::{AttentionCost, HeadNorms, Keys, ScoreShape};
 pub(crate) use cache::CacheFormat;
 pub use cache::{CACHE_STEP, KV_GROUP_SIZES};
 pub use feed_forward::dequantises_experts;
-pub(crate) use feed_forward::{ActivationCost, DenseCost, ExpertsCost, PlainCost};
+pub(crate) use feed_forward::{ActivationCost, DenseCost, ExpertsCost, LatentCost, PlainCost};
 pub(crate) use layer::{FeedForwardCost, LayerCost, MixerCost, NoMixer};
 pub(crate) use model::{LayerInputs, ModelCost};
 pub(crate) use part::Part;

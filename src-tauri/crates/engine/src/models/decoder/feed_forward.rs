@@ -33,6 +33,9 @@ impl FeedForward {
             decoder::FeedForward::Dense(config) => Self::Dense(Box::new(Mlp::load(config, &path, loading)?)),
             decoder::FeedForward::Plain(config) => Self::Plain(Box::new(PlainMlp::load(config, &path, loading)?)),
             decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
+            decoder::FeedForward::LatentMoe(config) => {
+                Self::SparseMoe(Box::new(SparseMoe::load_latent(config, &path, loading)?))
+            }
         }))
     }
 

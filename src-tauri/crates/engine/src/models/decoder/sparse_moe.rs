@@ -1,7 +1,7 @@
 //! The experts of the parametric decoder, their router, and the shared experts.
 
 use checkpoint::config::decoder::DenseConfig;
-use checkpoint::config::moe::{ExpertGroups, GroupScore, MoeConfig, RouterConfig, Scoring};
+use checkpoint::config::moe::{ExpertGroups, GroupScore, LatentMoeConfig, MoeConfig, RouterConfig, Scoring};
 use mlx::device::on_cuda;
 use mlx::fused::{self, Routed};
 use mlx::parameters::Parameters;
@@ -24,12 +24,39 @@ pub struct SparseMoe {
     count: i32,
     router: Router,
     experts: Experts,
+    /// From the stream to what the experts see, and from what they give back to the stream.
+    latents: Option<[Linear; 2]>,
     shared_experts: Option<Mlp>,
 }
 
 impl SparseMoe {
     /// Loads what stands below `path`: `gate`, the experts in any form, `shared_experts` and `shared_expert_gate`.
     pub fn load(config: &MoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let hidden = loading.config.hidden_size as i32;
+        Self::load_between(config, path, loading, hidden)
+    }
+
+    /// The same with `fc1_latent_proj` and `fc2_latent_proj` around the experts.
+    pub fn load_latent(config: &LatentMoeConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
+        let [into, back] = ["fc1_latent_proj", "fc2_latent_proj"].map(|name| format!("{path}.{name}"));
+        let latents = [
+            Linear::load(loading.weights, &into, hidden, width)?,
+            Linear::load(loading.weights, &back, width, hidden)?,
+        ];
+        Ok(Self {
+            latents: Some(latents),
+            ..Self::load_between(&config.experts, path, loading, width)?
+        })
+    }
+
+    /// The same with experts that see `seen` numbers.
+    fn load_between(
+        config: &MoeConfig,
+        path: &str,
+        loading: &mut LoadContext<'_, '_>,
+        seen: i32,
+    ) -> error::Result<Self> {
         let (hidden, count) = (loading.config.hidden_size as i32, config.num_experts as i32);
         let mut gates = vec![(format!("{path}.gate"), count)];
         if config.shared.is_some_and(|shared| shared.gated) {
@@ -40,7 +67,7 @@ impl SparseMoe {
         }
         let shape = ExpertShape {
             experts: count,
-            hidden,
+            hidden: seen,
             width: config.width as i32,
             bias: config.bias,
             gated: config.activation.is_gated(),
@@ -56,6 +83,7 @@ impl SparseMoe {
             count,
             router: Router::load(config, path, loading)?,
             experts: Experts::load(loading.weights, path, shape, config.top_k as i32, activation)?,
+            latents: None,
             shared_experts: shared
                 .map(|shared| Mlp::load(&shared, &format!("{path}.shared_experts"), loading))
                 .transpose()?,
@@ -66,7 +94,7 @@ impl SparseMoe {
     pub fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
         if let Some(routed) = self.routed(stream, norm)? {
             let shares = self.router.scaled(routed.shares)?;
-            let fed = self.experts.forward(&routed.normed, &routed.experts, &shares)?;
+            let fed = self.feed(&routed.normed, &routed.experts, &shares)?;
             return match &self.shared_experts {
                 Some(shared) => fed.add(&shared.forward(&routed.normed)?),
                 None => Ok(fed),
@@ -81,7 +109,7 @@ impl SparseMoe {
             numbers.clone()
         };
         let (indices, shares) = self.router.choose(&routed)?;
-        let fed = self.experts.forward(x, &indices, &shares)?;
+        let fed = self.feed(x, &indices, &shares)?;
         let Some(shared) = &self.shared_experts else {
             return Ok(fed);
         };
@@ -91,6 +119,14 @@ impl SparseMoe {
         }
         let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
         fed.add(&shared.mul(&weight)?)
+    }
+
+    /// What the chosen experts give for `x`, `[length, hidden]`.
+    fn feed(&self, x: &Tensor, indices: &Tensor, shares: &Tensor) -> Result<Tensor> {
+        match &self.latents {
+            Some([into, back]) => back.forward(&self.experts.forward(&into.forward(x)?, indices, shares)?),
+            None => self.experts.forward(x, indices, shares),
+        }
     }
 
     /// The stream's norm and its experts in one launch; `None` if no kernel does that.
