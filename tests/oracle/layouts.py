@@ -137,6 +137,11 @@ def raw_convs(weights):
     return {name: value.moveaxis(2, 1) if name.endswith("_conv1d.weight") else value for name, value in weights.items()}
 
 
+def raw_units(weights):
+    """RecurrentGemma as published: the convolution's axes as in torch."""
+    return {name: value.moveaxis(2, 1) if name.endswith("conv_1d.weight") else value for name, value in weights.items()}
+
+
 def raw_scan(weights):
     """Mamba as published: the convolution's axes as in torch."""
     return {name: value.moveaxis(2, 1) if name.endswith("conv1d.weight") else value for name, value in weights.items()}

@@ -12,11 +12,13 @@ from layouts import packed_blocks
 # Above 1, so that what layers add outweighs the embedding and a tied model does more than repeat its input.
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
+# Families whose norms are stored as their difference from 1.
+OFFSET = ("gemma", "gemma2", "gemma3", "gemma3_text", "nemotron", "recurrent_gemma")
 
 
 def embedding_factor(config):
     """The factor that the model applies to its embedding."""
-    if config["model_type"].startswith("gemma"):
+    if config["model_type"].startswith(("gemma", "recurrent_gemma")):
         return math.sqrt(config["hidden_size"])
     return config.get("embedding_multiplier") or config.get("scale_emb", 1.0)
 
@@ -29,6 +31,9 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
+    if name.endswith("recurrent_param"):
+        # Units that forget within some tokens.
+        return noise - 3.0
     if name.endswith("sinks") or name.endswith("dt_bias") or name.endswith(".D"):
         return noise
     if name.endswith("e_score_correction_bias"):
@@ -98,7 +103,7 @@ def write_model(variant, folder, seed, special):
         text.tie_word_embeddings = True
     factor = embedding_factor(config.get("text_config", config))
     sharp = config["model_type"].startswith("gemma4")
-    offset = 1.0 if variant.name.startswith(("gemma1", "gemma2", "gemma3", "nemotron")) else 0.0
+    offset = 1.0 if config["model_type"] in OFFSET else 0.0
     dtype = getattr(mx, variant.dtype)
     tied = not any("lm_head" in name for name, _ in tree_flatten(model.parameters()))
     keep = getattr(model, "cast_predicate", lambda name: True)

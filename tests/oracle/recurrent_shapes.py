@@ -1,7 +1,7 @@
 """As `shapes`, for families with states in place of keys."""
 import math
 
-from shapes import EPS, VOCABULARY, decoder
+from shapes import EPS, VOCABULARY, WINDOW, decoder
 
 # mlx-lm's own limits of steps differ from transformers', so these are written out.
 ANY_STEP = [0.0, 1000.0]
@@ -199,3 +199,23 @@ def jamba(**values):
     config = decoder("jamba", "JambaForCausalLM", **{**defaults, **values})
     del config["rope_theta"]
     return config
+
+
+def recurrent_gemma(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "intermediate_size": 384,
+        "num_key_value_heads": 1,
+        "lru_width": 128,
+        "conv1d_width": 4,
+        # Smaller than real ones, so that one that is not applied shows.
+        "attention_window_size": WINDOW,
+        "logits_soft_cap": 6.0,
+        "attention_bias": False,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "partial_rotary_factor": 0.5,
+        "block_types": ["recurrent", "recurrent", "attention"],
+        # mlx-lm leaves it out in layers; this is the default of what it has instead.
+        "rms_norm_eps": 1e-5,
+    }
+    return decoder("recurrent_gemma", "RecurrentGemmaForCausalLM", **{**defaults, **values})

@@ -11,6 +11,7 @@ from further_shapes import (
 )
 from recurrent_shapes import (
     falcon_h1, granite_hybrid, granite_hybrid_experts, jamba, mamba, mamba2, nemotron_h, nemotron_h_experts, olmo_hybrid,
+    recurrent_gemma,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
@@ -259,6 +260,9 @@ RECURRENT = [
         layout=(layouts.raw_scan, layouts.single_experts),
         repair=repairs.jamba_shares,
     ),
+    Variant("recurrent-gemma", recurrent_gemma(), layout=(layouts.raw_units,), headless=True),
+    Variant("recurrent-gemma-4bit", recurrent_gemma(), BF16, Q(4, 64), headless=True),
+    Variant("recurrent-gemma-untied-f16", recurrent_gemma(block_types=None, _block_types=["attention", "recurrent"]), F16),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + RECURRENT

@@ -21,6 +21,7 @@ pub use crate::config::layers::joint::JointConfig;
 pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
 pub use crate::config::layers::plain::PlainConfig;
+pub use crate::config::layers::rg_lru::RgLruConfig;
 
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
@@ -172,6 +173,8 @@ pub enum Mixer {
     Mamba2(Mamba2Config),
     /// Attention and Mamba 2 beside each other.
     Joint(JointConfig),
+    /// A real-gated linear recurrent unit, `recurrent`.
+    RgLru(RgLruConfig),
     /// Not at all: the layer is a feed-forward network alone.
     None,
 }
@@ -187,6 +190,7 @@ impl Mixer {
             | Self::Mamba(_)
             | Self::Mamba2(_)
             | Self::Mla(_)
+            | Self::RgLru(_)
             | Self::None => None,
         }
     }
@@ -229,6 +233,7 @@ impl DecoderConfig {
             | Mixer::Mamba(_)
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
+            | Mixer::RgLru(_)
             | Mixer::None => None,
         })
     }
@@ -277,6 +282,7 @@ impl DecoderConfig {
                     joint.attention.check(&self.ropes)?;
                     joint.mamba.check()?;
                 }
+                Mixer::RgLru(unit) => unit.check()?,
                 Mixer::None => {}
             }
             match &layer.feed_forward {
@@ -342,6 +348,7 @@ impl Mixer {
             Self::Mamba(mamba) => Box::new(*mamba),
             Self::Mamba2(mamba) => Box::new(*mamba),
             Self::Joint(joint) => Box::new(joint.clone()),
+            Self::RgLru(unit) => Box::new(*unit),
             Self::None => Box::new(NoMixer),
             Self::CrossAttention(cross) => Box::new(*cross),
         }

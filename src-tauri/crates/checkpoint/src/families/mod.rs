@@ -43,6 +43,7 @@ mod processors;
 mod qwen;
 mod qwen_hybrid;
 mod qwen_moe;
+mod recurrent_gemma;
 mod refused;
 mod row;
 mod seed_oss;
@@ -111,6 +112,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
+    recurrent_gemma::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
     stablelm::FAMILIES,

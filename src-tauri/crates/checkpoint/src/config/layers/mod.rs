@@ -12,3 +12,4 @@ pub(crate) mod mamba2;
 pub mod mla;
 pub mod moe;
 pub(crate) mod plain;
+pub(crate) mod rg_lru;

@@ -17,6 +17,7 @@ use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mamba::Mamba;
 use crate::models::decoder::mamba2::Mamba2;
 use crate::models::decoder::mla::Mla;
+use crate::models::decoder::rg_lru::RgLru;
 use crate::models::decoder::step::Step;
 
 /// A mixer of any kind.
@@ -30,6 +31,7 @@ pub(super) enum Mixer {
     Mamba(Box<Mamba>),
     Mamba2(Box<Mamba2>),
     Joint(Box<Joint>),
+    RgLru(Box<RgLru>),
 }
 
 impl Mixer {
@@ -45,6 +47,7 @@ impl Mixer {
             decoder::Mixer::None => return Ok(None),
             decoder::Mixer::Mamba(config) => Self::Mamba(Box::new(Mamba::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::Mamba2(config) => Self::Mamba2(Box::new(Mamba2::load(config, &at("mamba"), loading)?)),
+            decoder::Mixer::RgLru(config) => Self::RgLru(Box::new(RgLru::load(config, &at("recurrent"), loading)?)),
             decoder::Mixer::Joint(config) => Self::Joint(Box::new(Joint::load(config, &path, loading)?)),
             decoder::Mixer::Attention(config) => Self::Attention(Attention::load(config, &at("self_attn"), loading)?),
             decoder::Mixer::DeltaNet(config) => Self::DeltaNet(DeltaNet::load(config, &at("linear_attn"), loading)?),
@@ -62,7 +65,7 @@ impl Mixer {
             Self::Joint(joint) => return joint.caches(),
             Self::Attention(attention) => attention.cache(),
             Self::Mla(mla) => mla.cache(),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba(_) | Self::Mamba2(_) => {
+            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba(_) | Self::Mamba2(_) | Self::RgLru(_) => {
                 Cache::Recurrent(RecurrentCache::default())
             }
             Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
@@ -75,7 +78,12 @@ impl Mixer {
             Self::Attention(attention) => Some(attention.mask()),
             Self::Joint(joint) => Some(joint.mask()),
             Self::Mla(mla) => Some(mla.mask()),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba(_) | Self::Mamba2(_) | Self::CrossAttention(_) => None,
+            Self::DeltaNet(_)
+            | Self::GatedConv(_)
+            | Self::Mamba(_)
+            | Self::Mamba2(_)
+            | Self::RgLru(_)
+            | Self::CrossAttention(_) => None,
         }
     }
 
@@ -93,6 +101,7 @@ impl Mixer {
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
             Self::Mamba(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::Mamba2(mamba) => mamba.forward(&stream.normed(norm)?, caches),
+            Self::RgLru(unit) => unit.forward(&stream.normed(norm)?, caches),
             Self::Joint(joint) => joint.forward(&stream.normed(norm)?, step, caches),
             Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
         }

@@ -21,6 +21,7 @@ mod mlp;
 mod norm;
 mod plain_mlp;
 mod residual_add;
+mod rg_lru;
 mod sparse_moe;
 mod step;
 
