@@ -14,6 +14,10 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss" | "qwen3_vl") => layout.decoder()?,
         Some("qwen3_5") => layout.qwen3_5()?,
         Some("granitemoehybrid") => layout.granite_hybrid()?,
+        Some("nemotron_h") => layout.nemotron_h()?,
+        Some("falcon_h1") => layout.falcon_h1()?,
+        Some("mamba") => layout.mamba()?,
+        Some("recurrent_gemma") => layout.recurrent_gemma()?,
         other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
     }
     let Some(vision) = config.get("vision_config") else {
@@ -28,16 +32,16 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
 }
 
 impl Tensors<'_> {
-    fn flag(&self, field: &str) -> bool {
+    pub(crate) fn flag(&self, field: &str) -> bool {
         self.config[field].as_bool() == Some(true)
     }
 
-    fn matrix(&mut self, path: &str, outputs: u64, inputs: u64) {
+    pub(crate) fn matrix(&mut self, path: &str, outputs: u64, inputs: u64) {
         self.weight(path, &[outputs, inputs], Kind::Matrix);
     }
 
     /// Tables and the last norm; `prefix` ends before `model`.
-    fn ends(&mut self, prefix: &str) -> Result<()> {
+    pub(crate) fn ends(&mut self, prefix: &str) -> Result<()> {
         let [hidden, vocabulary] = self.numbers(["hidden_size", "vocab_size"])?;
         self.matrix(&format!("{prefix}model.embed_tokens"), vocabulary, hidden);
         self.norm(&format!("{prefix}model.norm"), hidden);
@@ -47,7 +51,7 @@ impl Tensors<'_> {
         Ok(())
     }
 
-    fn mlp(&mut self, path: &str, inter: u64) -> Result<()> {
+    pub(crate) fn mlp(&mut self, path: &str, inter: u64) -> Result<()> {
         let hidden = self.number("hidden_size")?;
         self.matrix(&format!("{path}.gate_proj"), inter, hidden);
         self.matrix(&format!("{path}.up_proj"), inter, hidden);
@@ -75,7 +79,7 @@ impl Tensors<'_> {
     }
 
     /// Query, key, value and output projections; `queries` counts a query head's outputs in head widths.
-    fn attention(&mut self, path: &str, queries: u64, bias: bool) -> Result<()> {
+    pub(crate) fn attention(&mut self, path: &str, queries: u64, bias: bool) -> Result<()> {
         let [hidden, width] = self.numbers(["hidden_size", "head_dim"])?;
         let [heads, key_heads] = self.numbers(["num_attention_heads", "num_key_value_heads"])?;
         let projections = [
@@ -98,7 +102,7 @@ impl Tensors<'_> {
         Ok(())
     }
 
-    fn head_norms(&mut self, path: &str) -> Result<()> {
+    pub(crate) fn head_norms(&mut self, path: &str) -> Result<()> {
         let width = self.number("head_dim")?;
         self.norm(&format!("{path}.q_norm"), width);
         self.norm(&format!("{path}.k_norm"), width);
@@ -236,35 +240,6 @@ impl Tensors<'_> {
                 self.norm(&part("norm"), value_width);
             }
             self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?;
-            self.norm(&format!("{path}.input_layernorm"), hidden);
-            self.norm(&format!("{path}.post_attention_layernorm"), hidden);
-        }
-        Ok(())
-    }
-
-    /// Without experts.
-    fn granite_hybrid(&mut self) -> Result<()> {
-        let [hidden, heads, head_width] = self.numbers(["hidden_size", "mamba_n_heads", "mamba_d_head"])?;
-        let [groups, state_width, kernel] = self.numbers(["mamba_n_groups", "mamba_d_state", "mamba_d_conv"])?;
-        let inner = heads * head_width;
-        let channels = inner + 2 * groups * state_width;
-        self.ends("")?;
-        for layer in 0..self.number("num_hidden_layers")? {
-            let path = format!("model.layers.{layer}");
-            if self.config["layer_types"][layer as usize] == "attention" {
-                self.attention(&format!("{path}.self_attn"), 1, false)?;
-            } else {
-                let part = |name: &str| format!("{path}.mamba.{name}");
-                self.matrix(&part("in_proj"), inner + channels + heads, hidden);
-                self.matrix(&part("out_proj"), hidden, inner);
-                self.weight(&part("conv1d"), &[channels, kernel, 1], Kind::Wide);
-                self.bias(&part("conv1d"), &[channels]);
-                for name in ["dt_bias", "A_log", "D"] {
-                    self.add(part(name), &[heads], Kind::Factors);
-                }
-                self.norm(&part("norm"), inner);
-            }
-            self.mlp(&format!("{path}.mlp"), self.number("shared_intermediate_size")?)?;
             self.norm(&format!("{path}.input_layernorm"), hidden);
             self.norm(&format!("{path}.post_attention_layernorm"), hidden);
         }

@@ -1,6 +1,6 @@
 //! KV caches: keys and values of the positions that were read, `[1, key heads, positions, width]`. A sequence owns one
-//! per layer that has keys of its own. A cache can be [frozen](Cache::freeze), and another sequence can continue from
-//! the copy.
+//! per layer that has keys of its own, and two of one that carries a state beside them. A cache can be
+//! [frozen](Cache::freeze), and another sequence can continue from the copy.
 
 mod block;
 mod cross;

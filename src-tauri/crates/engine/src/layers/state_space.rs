@@ -101,8 +101,9 @@ impl StateSpace {
         let steps = by_head(&tokens.steps, shared, 1)?;
         let log_decays = by_head(&tokens.log_decays, shared, 1)?;
         let written = by_head(&tokens.values, shared, head_width)?.mul(&steps)?;
-        let places = by_head(&tokens.places, 1, state_width)?;
-        let queries = by_head(&tokens.queries, 1, state_width)?;
+        // In one piece, because a product would copy them once for each of the heads that share them.
+        let places = by_head(&tokens.places, 1, state_width)?.contiguous()?;
+        let queries = by_head(&tokens.queries, 1, state_width)?.contiguous()?;
 
         // The remaining share of each earlier token (column) at each token (row), as the delta rule sums it.
         let fading = log_decays

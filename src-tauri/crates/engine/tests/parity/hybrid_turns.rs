@@ -7,7 +7,16 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind of layers, and one without attention.
-const STATES: [&str; 6] = ["qwen3.5", "lfm2", "granite-hybrid", "nemotron-h", "falcon-h1", "mamba2"];
+const STATES: [&str; 8] = [
+    "qwen3.5",
+    "lfm2",
+    "granite-hybrid",
+    "nemotron-h",
+    "falcon-h1",
+    "mamba2",
+    "jamba",
+    "recurrent-gemma",
+];
 
 async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> Heard {
     let request = Request {

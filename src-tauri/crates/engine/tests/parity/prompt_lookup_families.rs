@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 21] = [
+const FAMILIES: [&str; 24] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -29,6 +29,9 @@ const FAMILIES: [&str; 21] = [
     "granite-hybrid",
     "nemotron-h-experts",
     "falcon-h1",
+    "olmo-hybrid",
+    "jamba",
+    "recurrent-gemma",
 ];
 
 /// Tokens after each prompt: more than any of the windows.

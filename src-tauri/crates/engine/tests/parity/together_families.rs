@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 15] = [
+const FAMILIES: [&str; 17] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -28,6 +28,8 @@ const FAMILIES: [&str; 15] = [
     "granite-hybrid",
     "nemotron-h-experts",
     "falcon-h1",
+    "mamba",
+    "recurrent-gemma",
 ];
 
 /// Longer than the sliding windows, so that their rings turn within an answer.

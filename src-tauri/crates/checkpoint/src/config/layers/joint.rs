@@ -26,7 +26,8 @@ impl MixerCost for JointConfig {
 
     fn prefill(&self, pass: &mut Prefill<'_>, keys_alone: bool) {
         // The normed stream, which both read, and what the first one gave.
-        pass.hold_in_one_layer(2 * pass.rows * pass.hidden * pass.element);
+        let beside = 2 * pass.rows * pass.hidden * pass.element;
+        pass.hold_in_one_layer(beside + self.mamba.held(pass));
         self.attention.cost().prefill(pass, keys_alone);
         self.mamba.prefill(pass, keys_alone);
         pass.in_place(1);

@@ -77,6 +77,9 @@ impl MixerCost for MambaConfig {
         let [inner, state_width, rank] = [self.inner, self.state_width, self.rank].map(u64::from);
         let rows = pass.rows;
         let wide = |pass: &mut Prefill<'_>, numbers: u64| pass.take(rows * numbers * WIDE, rows * numbers);
+        // The gate before and after its activation, values, steps, what is written, and the outputs, which are joined at
+        // last, live while one token follows another.
+        pass.hold_in_one_layer(rows * inner * (2 * pass.element + 6 * WIDE));
         pass.product(pass.hidden, 2 * inner);
         if pass.element != WIDE {
             wide(pass, inner);
@@ -104,7 +107,7 @@ impl MixerCost for MambaConfig {
             pass.in_place(1);
             for _ in 0..chunk {
                 pass.take(carried * WIDE, carried);
-                pass.in_place(3);
+                pass.in_place(1);
             }
             pass.take(chunk * carried * WIDE, chunk * carried);
             pass.take(chunk * inner * WIDE, chunk * carried);

@@ -113,6 +113,7 @@ impl MixerCost for Mamba2Config {
         let (heads, inner, channels) = (u64::from(self.heads), self.inner(), self.channels());
         let rows = pass.rows;
         let wide = |pass: &mut Prefill<'_>, numbers: u64| pass.take(rows * numbers * WIDE, rows * numbers);
+        pass.hold_in_one_layer(self.held(pass));
         pass.product(pass.hidden, inner + channels + heads);
         if pass.element != WIDE {
             wide(pass, channels);
@@ -145,6 +146,13 @@ impl MixerCost for Mamba2Config {
 }
 
 impl Mamba2Config {
+    /// Bytes that live nearly from the first operation to the last: the gate, what passes by the states, and what is
+    /// written to them.
+    pub(crate) fn held(&self, pass: &Prefill<'_>) -> u64 {
+        let (inner, channels) = (self.inner(), self.channels());
+        pass.rows * ((inner + channels + u64::from(self.heads)) * pass.element + (channels + inner) * WIDE)
+    }
+
     /// The scan by chunks (the engine's `StateSpace::chunks`, in its order).
     fn scan(&self, pass: &mut Prefill<'_>) {
         let [heads, groups, state_width] = [self.heads, self.groups, self.state_width].map(u64::from);
@@ -156,8 +164,14 @@ impl Mamba2Config {
         // What is written, in the order of the chunks and times its steps.
         make(pass, rows * inner);
         // The decay between tokens.
-        make(pass, heads * squares);
-        pass.in_place(3);
+        for numbers in [heads * squares; 2] {
+            make(pass, numbers);
+        }
+        pass.in_place(2);
+        // Places in the order of the chunks.
+        for numbers in [rows * groups * state_width; 2] {
+            make(pass, numbers);
+        }
         // Who reads what of whom.
         for numbers in [groups * squares, heads * squares] {
             make(pass, numbers);

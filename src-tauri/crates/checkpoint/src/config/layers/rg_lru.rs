@@ -46,6 +46,8 @@ impl MixerCost for RgLruConfig {
     fn prefill(&self, pass: &mut Prefill<'_>, _keys_alone: bool) {
         let (rows, width) = (pass.rows, u64::from(self.width));
         let wide = |pass: &mut Prefill<'_>, numbers: u64| pass.take(rows * numbers * WIDE, rows * numbers);
+        // The branch beside the unit, what goes in, and decays.
+        pass.hold_in_one_layer(rows * width * (2 * pass.element + 2 * WIDE));
         pass.product(pass.hidden, 2 * width);
         if pass.element != WIDE {
             wide(pass, width);
@@ -61,7 +63,7 @@ impl MixerCost for RgLruConfig {
             for _ in 0..4 {
                 wide(pass, width);
             }
-            pass.in_place(5);
+            pass.in_place(1);
         }
         // The branch beside it.
         for numbers in [width, width] {
