@@ -13,6 +13,21 @@ const REFUSED: &[Row] = &[
         "Qwen3-VL, GLM-4.5V and Gemma 4 do that here",
     ),
     (
+        &["kimi_linear"],
+        "Kimi Linear, whose layers carry states",
+        "Qwen 3 Next and Nemotron 3 Nano do so here",
+    ),
+    (
+        &["rwkv7"],
+        "RWKV 7, whose layers carry states",
+        "Mamba 2 and RecurrentGemma do so here",
+    ),
+    (
+        &["plamo2"],
+        "PLaMo 2, whose layers carry states",
+        "Granite 4.0 H and Falcon-H1 do so here",
+    ),
+    (
         &["moondream1", "moondream3"],
         "Moondream, which answers questions about images",
         "Qwen3-VL, SmolVLM and Gemma 4 do that here",
