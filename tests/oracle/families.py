@@ -73,8 +73,9 @@ def figures(variant, folder, ids):
 
 def has_experts(config):
     text = config.get("text_config", config)
-    counts = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "ffn_config")
-    return any(text.get(name) for name in counts)
+    # One alone is a plain network (Jamba).
+    counts = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+    return bool(text.get("ffn_config")) or any((text.get(name) or 0) > 1 for name in counts)
 
 
 def prepare():

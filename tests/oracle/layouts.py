@@ -198,3 +198,60 @@ def llama4_experts(weights):
         bare = re.sub(r"(experts\.\w+)\.weight$", r"\1", name)
         turned[bare] = value if bare == name else value.swapaxes(1, 2)
     return turned
+
+
+def raw_convs(weights):
+    """OLMo Hybrid as published: the axes of its three convolutions as in torch."""
+    return {name: value.moveaxis(2, 1) if name.endswith("_conv1d.weight") else value for name, value in weights.items()}
+
+
+def raw_units(weights):
+    """RecurrentGemma as published: the convolution's axes as in torch."""
+    return {name: value.moveaxis(2, 1) if name.endswith("conv_1d.weight") else value for name, value in weights.items()}
+
+
+def raw_scan(weights):
+    """Mamba as published: the convolution's axes as in torch."""
+    return {name: value.moveaxis(2, 1) if name.endswith("conv1d.weight") else value for name, value in weights.items()}
+
+
+def granite_shared(weights):
+    """The network of Granite 4.0 H for all tokens: gate and up in one tensor."""
+    joined = _gate_and_up(weights, "mlp", lambda gate, up: mx.concatenate([gate, up], axis=0))
+    names = {".mlp.gate_up_proj.": ".shared_mlp.input_linear.", ".mlp.down_proj.": ".shared_mlp.output_linear."}
+    for ours, theirs in names.items():
+        joined = {name.replace(ours, theirs): value for name, value in joined.items()}
+    return joined
+
+
+def falcon_h1(config, weights):
+    """Falcon-H1 as published: its factors stand in the config alone."""
+    spans = [config["mamba_d_ssm"]] * 2 + [config["mamba_n_groups"] * config["mamba_d_state"]] * 2 + [config["mamba_n_heads"]]
+    rows = mx.concatenate([mx.full((span, 1), factor) for span, factor in zip(spans, config["ssm_multipliers"])])
+    gate, down = config["mlp_multipliers"]
+    factors = {
+        "embed_tokens": config["embedding_multiplier"],
+        "lm_head": config["lm_head_multiplier"],
+        "o_proj": config["attention_out_multiplier"],
+        "out_proj": config["ssm_out_multiplier"],
+        "in_proj": config["ssm_in_multiplier"] * rows,
+        "gate_proj": gate,
+        "down_proj": down,
+    }
+    ends = {f".{name}.weight": factor for name, factor in factors.items()}
+    renamed = {}
+    for name, value in raw_scan(weights).items():
+        factor = next((factor for end, factor in ends.items() if f".{name}".endswith(end)), 1.0)
+        renamed[name] = value / factor
+    return renamed
+
+
+def single_ungated_experts(weights):
+    """One tensor per expert without a gate instead of one for all."""
+    names = {".fc1.": ".up_proj.", ".fc2.": ".down_proj."}
+    renamed = {}
+    for name, value in single_experts(weights).items():
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        renamed[name] = value
+    return renamed

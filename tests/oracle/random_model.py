@@ -14,15 +14,15 @@ GAIN = 1.6
 LOGIT_SPREAD = 4.0
 # Embeddings of tokens and of positions by the names that families have for them.
 TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
-# Variants whose norms are stored as their difference from 1.
-OFFSET_NORMS = ("gemma1", "gemma2", "gemma3", "nemotron", "plamo3")
 # Numbers that no training changes.
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
+# Families whose norms are stored as their difference from 1.
+OFFSET = ("gemma", "gemma2", "gemma3", "gemma3_text", "nemotron", "plamo3", "recurrent_gemma")
 
 
 def embedding_factor(config):
     """The factor that the model applies to its embedding."""
-    if config["model_type"].startswith("gemma") or config.get("mup_enabled"):
+    if config["model_type"].startswith(("gemma", "recurrent_gemma")) or config.get("mup_enabled"):
         return math.sqrt(config["hidden_size"])
     return config.get("embedding_multiplier") or config.get("scale_emb", 1.0)
 
@@ -43,7 +43,10 @@ def draw(name, shape, offset, factor, sharp):
         return 0.5 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
-    if name.endswith("sinks") or name.endswith("dt_bias"):
+    if name.endswith("recurrent_param"):
+        # Units that forget within some tokens.
+        return noise - 3.0
+    if name.endswith("sinks") or name.endswith("dt_bias") or name.endswith(".D"):
         return noise
     if name.endswith(("e_score_correction_bias", "expert_bias", "router_bias")):
         # Never below 0, what left out groups count as: which of them would win is anybody's choice.
@@ -118,7 +121,7 @@ def write_model(variant, folder, seed, special):
         text.tie_word_embeddings = True
     factor = embedding_factor(config.get("text_config", config))
     sharp = config["model_type"].startswith("gemma4")
-    offset = 1.0 if variant.name.startswith(OFFSET_NORMS) else 0.0
+    offset = 1.0 if config["model_type"] in OFFSET else 0.0
     dtype = getattr(mx, variant.dtype)
     tied = not any("lm_head" in name for name, _ in tree_flatten(model.parameters()))
     keep = getattr(model, "cast_predicate", lambda name: True)

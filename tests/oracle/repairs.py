@@ -5,7 +5,7 @@ import types
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models import bitlinear_layers, gemma, gemma2, glm, gpt_bigcode, hunyuan, plamo3
+from mlx_lm.models import bitlinear_layers, falcon_h1, gemma, gemma2, glm, gpt_bigcode, hunyuan, jamba, plamo3
 from mlx_lm.models.base import create_causal_mask, scaled_dot_product_attention
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
@@ -134,3 +134,29 @@ def hunyuan_shares():
         return fed + self.shared_mlp(x)
 
     hunyuan.MoeBlock.__call__ = forward
+
+
+FALCON_H1_ATTENTION = falcon_h1.FalconH1Attention.__init__
+
+
+def falcon_h1_keys():
+    """The factor of keys, which mlx-lm's conversions leave out, as transformers' `FalconH1Attention` has it."""
+
+    def init(self, args):
+        # Not what this function left here for another model.
+        FALCON_H1_ATTENTION(self, args)
+        self.scale *= args.key_multiplier
+
+    falcon_h1.FalconH1Attention.__init__ = init
+
+
+def jamba_shares():
+    """The shares of all experts, which those of the chosen are left as, as transformers' `JambaTopKRouter` has it."""
+
+    def forward(self, x):
+        shares = mx.softmax(self.router(x), axis=-1, precise=True)
+        chosen = mx.argpartition(-shares, kth=self.num_experts_per_tok - 1, axis=-1)[..., : self.num_experts_per_tok]
+        counted = mx.take_along_axis(shares, chosen, axis=-1)
+        return (self.switch_mlp(x, chosen) * counted[..., None]).sum(axis=-2)
+
+    jamba.JambaSparseMoeBlock.__call__ = forward

@@ -1,6 +1,7 @@
 """Every model that the engine is compared on: families, kinds of rope, quantization, number formats and file layouts."""
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import layouts
 import repairs
@@ -15,6 +16,10 @@ from expert_shapes import (
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
+)
+from recurrent_shapes import (
+    falcon_h1, granite_hybrid, granite_hybrid_experts, jamba, mamba, mamba2, nemotron_h, nemotron_h_experts, olmo_hybrid,
+    recurrent_gemma,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
@@ -353,4 +358,47 @@ EXPERTS = [
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),
 ]
 
-VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE + EXPERTS
+RECURRENT = [
+    Variant("granite-hybrid", granite_hybrid(), layout=(layouts.raw_scan, layouts.granite_shared)),
+    Variant("granite-hybrid-4bit", granite_hybrid(mamba_n_groups=1), BF16, Q(4, 64)),
+    Variant("granite-hybrid-experts", granite_hybrid_experts(), layout=(layouts.raw_scan, layouts.granite_experts)),
+    Variant("granite-hybrid-experts-8bit", granite_hybrid_experts(time_step_limit=[0.4, 1.5]), F32, Q(8, 32)),
+    Variant("granite-hybrid-attention", granite_hybrid(layer_types=["attention"] * 4, position_embedding_type="rope"), F16),
+    Variant("nemotron-h", nemotron_h(), layout=(layouts.raw_scan,)),
+    Variant("nemotron-h-4bit", nemotron_h(mamba_head_dim=32, time_step_limit=[0.3, 1.1]), BF16, Q(4, 64)),
+    Variant("nemotron-h-bias-f16", nemotron_h(attention_bias=True, mlp_bias=True, mamba_proj_bias=True, n_groups=1), F16),
+    Variant("nemotron-h-experts", nemotron_h_experts(), layout=(layouts.raw_scan, layouts.single_ungated_experts), towers=("mtp.layers.0",)),
+    Variant("nemotron-h-experts-4bit", nemotron_h_experts(mamba_head_dim=32, n_group=4, topk_group=2), F32, Q(4, 64)),
+    Variant("nemotron-h-latents", nemotron_h_experts(moe_latent_size=64, hidden_size=128), layout=(layouts.raw_scan, layouts.single_ungated_experts)),
+    Variant("falcon-h1", falcon_h1(), layout=(partial(layouts.falcon_h1, falcon_h1()),), repair=repairs.falcon_h1_keys),
+    Variant("falcon-h1-4bit", falcon_h1(), BF16, Q(4, 64), repair=repairs.falcon_h1_keys),
+    Variant("falcon-h1-tied-norm-f16", falcon_h1(tie_word_embeddings=True, mamba_rms_norm=True, mamba_n_groups=1), F16, repair=repairs.falcon_h1_keys),
+    Variant("falcon-h1-norm-first", falcon_h1(mamba_rms_norm=True, mamba_norm_before_gate=True, mamba_n_groups=1), repair=repairs.falcon_h1_keys),
+    Variant("mamba2", mamba2(), layout=(layouts.raw_scan,)),
+    Variant("mamba2-4bit", mamba2(n_groups=1), BF16, Q(4, 64)),
+    Variant("mamba2-tied-bias-f16", mamba2(tie_word_embeddings=True, use_bias=True, use_conv_bias=False, time_step_limit=[0.2, 1.3]), F16),
+    Variant("olmo-hybrid", olmo_hybrid(), layout=(layouts.raw_convs,)),
+    Variant("olmo-hybrid-4bit", olmo_hybrid(linear_value_head_dim=64, linear_num_key_heads=6), BF16, Q(4, 64)),
+    Variant(
+        "olmo-hybrid-turned-f16",
+        olmo_hybrid(linear_allow_neg_eigval=False, attention_bias=True, rope_parameters={"rope_theta": 500000.0, "rope_type": "default"}),
+        F16,
+    ),
+    Variant("mamba", mamba(), layout=(layouts.raw_scan,)),
+    Variant("mamba-4bit", mamba(time_step_rank=64), BF16, Q(4, 64)),
+    Variant("mamba-bias-f16", mamba(tie_word_embeddings=False, use_bias=True, use_conv_bias=False, time_step_rank="auto"), F16),
+    Variant("falcon-mamba", mamba(model_type="falcon_mamba", tie_word_embeddings=False, mixer_rms_eps=1e-3)),
+    Variant("jamba", jamba(), layout=(layouts.raw_scan,)),
+    Variant("jamba-8bit", jamba(mamba_dt_rank=32, tie_word_embeddings=True, mamba_proj_bias=True), BF16, Q(8, 32)),
+    Variant(
+        "jamba-experts",
+        jamba(num_experts=8, num_experts_per_tok=2, intermediate_size=64),
+        layout=(layouts.raw_scan, layouts.single_experts),
+        repair=repairs.jamba_shares,
+    ),
+    Variant("recurrent-gemma", recurrent_gemma(), layout=(layouts.raw_units,), headless=True),
+    Variant("recurrent-gemma-4bit", recurrent_gemma(), BF16, Q(4, 64), headless=True),
+    Variant("recurrent-gemma-untied-f16", recurrent_gemma(block_types=None, _block_types=["attention", "recurrent"]), F16),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE + EXPERTS + RECURRENT

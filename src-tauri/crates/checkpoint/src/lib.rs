@@ -17,7 +17,7 @@ pub use error::{Error, Result};
 pub use families::{image_prompt, refused_models, supported_families, vision};
 pub use families::{RefusedModel, SupportedFamily, VisionConfig, KNOWN_MODEL_TYPES};
 pub use files::{
-    is_unused_tensor, is_weight_file, tower_tensor, weight_files, weight_files_of_repository, weight_map,
+    is_unused_tensor, is_weight_file, parse_json, tower_tensor, weight_files, weight_files_of_repository, weight_map,
     without_wrappers, Header, ModelCard, TensorPlace, MAX_INDEX_BYTES, WEIGHT_INDEX,
 };
 pub use files::{Adapter, Addition, ADAPTER_CONFIG};

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
+use checkpoint::parse_json;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -74,7 +75,11 @@ pub(crate) fn read_json_there(path: &Path) -> Result<Value> {
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes).map_err(|source| Error::Json {
+    let parsed = match std::str::from_utf8(bytes) {
+        Ok(text) => parse_json(text),
+        Err(_) => serde_json::from_slice(bytes),
+    };
+    parsed.map_err(|source| Error::Json {
         path: path.to_owned(),
         source,
     })

@@ -57,7 +57,14 @@ impl Compared {
     /// By the sources of the oracles.
     fn written() -> Self {
         let mut compared = Self {
-            text: quoted(&["shapes", "further_shapes", "dense_shapes", "expert_shapes", "variants"]),
+            text: quoted(&[
+                "shapes",
+                "further_shapes",
+                "dense_shapes",
+                "expert_shapes",
+                "recurrent_shapes",
+                "variants",
+            ]),
             vision: Types::new(),
             described: Types::new(),
             embeddings: quoted(&["embeddings"]),

@@ -15,6 +15,11 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("qwen3_5") => layout.qwen3_5()?,
         Some("afmoe") => layout.afmoe()?,
         Some("deepseek_v32") => layout.deepseek_v32()?,
+        Some("granitemoehybrid") => layout.granite_hybrid()?,
+        Some("nemotron_h") => layout.nemotron_h()?,
+        Some("falcon_h1") => layout.falcon_h1()?,
+        Some("mamba") => layout.mamba()?,
+        Some("recurrent_gemma") => layout.recurrent_gemma()?,
         other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
     }
     let Some(vision) = config.get("vision_config") else {
@@ -29,16 +34,16 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
 }
 
 impl Tensors<'_> {
-    fn flag(&self, field: &str) -> bool {
+    pub(crate) fn flag(&self, field: &str) -> bool {
         self.config[field].as_bool() == Some(true)
     }
 
-    fn matrix(&mut self, path: &str, outputs: u64, inputs: u64) {
+    pub(crate) fn matrix(&mut self, path: &str, outputs: u64, inputs: u64) {
         self.weight(path, &[outputs, inputs], Kind::Matrix);
     }
 
     /// Tables and the last norm; `prefix` ends before `model`.
-    fn ends(&mut self, prefix: &str) -> Result<()> {
+    pub(crate) fn ends(&mut self, prefix: &str) -> Result<()> {
         let [hidden, vocabulary] = self.numbers(["hidden_size", "vocab_size"])?;
         self.matrix(&format!("{prefix}model.embed_tokens"), vocabulary, hidden);
         self.norm(&format!("{prefix}model.norm"), hidden);
@@ -48,7 +53,7 @@ impl Tensors<'_> {
         Ok(())
     }
 
-    fn mlp(&mut self, path: &str, inter: u64) -> Result<()> {
+    pub(crate) fn mlp(&mut self, path: &str, inter: u64) -> Result<()> {
         let hidden = self.number("hidden_size")?;
         self.matrix(&format!("{path}.gate_proj"), inter, hidden);
         self.matrix(&format!("{path}.up_proj"), inter, hidden);
@@ -76,7 +81,7 @@ impl Tensors<'_> {
     }
 
     /// Query, key, value and output projections; `queries` counts a query head's outputs in head widths.
-    fn attention(&mut self, path: &str, queries: u64, bias: bool) -> Result<()> {
+    pub(crate) fn attention(&mut self, path: &str, queries: u64, bias: bool) -> Result<()> {
         let [hidden, width] = self.numbers(["hidden_size", "head_dim"])?;
         let [heads, key_heads] = self.numbers(["num_attention_heads", "num_key_value_heads"])?;
         let projections = [
@@ -99,7 +104,7 @@ impl Tensors<'_> {
         Ok(())
     }
 
-    fn head_norms(&mut self, path: &str) -> Result<()> {
+    pub(crate) fn head_norms(&mut self, path: &str) -> Result<()> {
         let width = self.number("head_dim")?;
         self.norm(&format!("{path}.q_norm"), width);
         self.norm(&format!("{path}.k_norm"), width);

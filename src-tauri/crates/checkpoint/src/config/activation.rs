@@ -19,11 +19,18 @@ pub enum Activation {
     GeluTanh,
     /// The square of what is above 0 (Falcon-OCR).
     SquaredRelu,
+    /// The same in a network without a gate, whose `up_proj` alone comes before it (the experts of Nemotron-H).
+    UngatedSquaredRelu,
     /// `x · sigmoid(1.702 · x)` with `x` of at most 7, times what comes up between -7 and 7, plus 1 (gpt-oss).
     ClippedSilu,
 }
 
 impl Activation {
+    /// True if what it gives is multiplied by a second projection.
+    pub fn is_gated(self) -> bool {
+        self != Self::UngatedSquaredRelu
+    }
+
     pub(crate) fn cost(self) -> ActivationCost {
         let (results, in_place, kernel) = match self {
             Self::Silu => (1, 2, true),
@@ -33,6 +40,7 @@ impl Activation {
             // Gate, its slope and what it gates are each clipped or scaled.
             Self::ClippedSilu => (3, 4, false),
             Self::SquaredRelu => (2, 2, false),
+            Self::UngatedSquaredRelu => (0, 2, false),
         };
         ActivationCost {
             results,

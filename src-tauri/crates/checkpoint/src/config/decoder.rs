@@ -5,12 +5,11 @@
 //! fills, one file in `engine/src/models/decoder`, and one arm in each `match` of that folder's `mod.rs` and `mixer.rs`
 //! or `feed_forward.rs`. A new family is one file in `families` and one row in the table there.
 
-use crate::config::layers::linear::Absent;
 use crate::config::limits::{check_nonzero, check_range, check_width, MOST_LOOPS};
 use crate::config::rope::RopeConfig;
-use crate::config::{mla::MlaConfig, moe::MoeConfig};
+use crate::config::{mla::MlaConfig, moe::LatentMoeConfig, moe::MoeConfig};
 use crate::error::{unusable, Error};
-use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, Storage};
+use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, NoMixer, Storage};
 
 pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{
@@ -20,8 +19,12 @@ pub use crate::config::layers::cross_attention::CrossAttentionConfig;
 pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RULE_CHUNK};
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
+pub use crate::config::layers::joint::JointConfig;
 pub use crate::config::layers::linear::LinearConfig;
+pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
+pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
 pub use crate::config::layers::plain::PlainConfig;
+pub use crate::config::layers::rg_lru::RgLruConfig;
 
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +85,29 @@ pub struct DecoderConfig {
     /// more whole segments between dots; of several rows that fit a name the first counts. One table after another is
     /// applied.
     pub renames: &'static [&'static [(&'static str, &'static str)]],
+    /// Factors that conversions have in their matrices and original files have not (Falcon-H1).
+    pub folded: Option<FoldedFactors>,
+}
+
+/// Factors that a conversion has multiplied into its matrices. An original file is recognized by its untransposed
+/// convolutions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoldedFactors {
+    /// Of embeddings.
+    pub embedding: f32,
+    /// Of logits. Conversions have it in `lm_head`, if there is one.
+    pub logits: f32,
+    /// Of other matrices, by the ends of their paths.
+    pub matrices: Vec<(&'static str, RowFactors)>,
+}
+
+/// Factors of the rows of a matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RowFactors {
+    /// One for all.
+    All(f32),
+    /// For so many rows after those before them.
+    Spans(Vec<(u64, f32)>),
 }
 
 /// Norms. Those of queries and keys are root mean square norms in any case.
@@ -165,6 +191,8 @@ pub enum NormPlacement {
     Parallel,
     /// The same with `post_attention_layernorm` before the feed (GPT-NeoX).
     ParallelPair,
+    /// `input_layernorm` before the only part, a mixer or a feed (Nemotron-H).
+    Single,
 }
 
 /// How a layer mixes positions.
@@ -182,8 +210,34 @@ pub enum Mixer {
     CrossAttention(CrossAttentionConfig),
     /// A projection of each position by itself, `self_attn.linear` (Nemotron by architecture search).
     Linear(LinearConfig),
+    /// Mamba, `mamba`.
+    Mamba(MambaConfig),
+    /// Mamba 2, `mamba`.
+    Mamba2(Mamba2Config),
+    /// Attention and Mamba 2 beside each other.
+    Joint(JointConfig),
+    /// A real-gated linear recurrent unit, `recurrent`.
+    RgLru(RgLruConfig),
     /// None; nor is there a norm before it.
     Absent,
+}
+
+impl Mixer {
+    /// Its softmax attention, if it has one.
+    pub fn attention(&self) -> Option<&AttentionConfig> {
+        match self {
+            Self::Attention(attention) | Self::Joint(JointConfig { attention, .. }) => Some(attention),
+            Self::CrossAttention(_)
+            | Self::DeltaNet(_)
+            | Self::GatedConv(_)
+            | Self::Mamba(_)
+            | Self::Mamba2(_)
+            | Self::Mla(_)
+            | Self::RgLru(_)
+            | Self::Linear(_)
+            | Self::Absent => None,
+        }
+    }
 }
 
 /// The feed-forward network of a layer.
@@ -197,6 +251,8 @@ pub enum FeedForward {
     Moe(MoeConfig),
     /// One projection, `mlp.linear`.
     Linear(LinearConfig),
+    /// The same over latents, `mlp`.
+    LatentMoe(LatentMoeConfig),
     /// None; nor is there a norm before it.
     Absent,
 }
@@ -216,11 +272,14 @@ impl DecoderConfig {
     /// The attention of every layer that has one, to be changed.
     pub(crate) fn attention(&mut self) -> impl Iterator<Item = &mut AttentionConfig> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
-            Mixer::Attention(attention) => Some(attention),
+            Mixer::Attention(attention) | Mixer::Joint(JointConfig { attention, .. }) => Some(attention),
             Mixer::CrossAttention(_)
             | Mixer::DeltaNet(_)
             | Mixer::GatedConv(_)
+            | Mixer::Mamba(_)
+            | Mixer::Mamba2(_)
             | Mixer::Mla(_)
+            | Mixer::RgLru(_)
             | Mixer::Linear(_)
             | Mixer::Absent => None,
         })
@@ -248,12 +307,7 @@ impl DecoderConfig {
         for (number, layer) in (0..).zip(std::mem::take(&mut self.layers)) {
             match layer.mixer {
                 Mixer::CrossAttention(_) => self.absent_layers.push(number),
-                Mixer::Attention(_)
-                | Mixer::DeltaNet(_)
-                | Mixer::GatedConv(_)
-                | Mixer::Mla(_)
-                | Mixer::Linear(_)
-                | Mixer::Absent => self.layers.push(layer),
+                _ => self.layers.push(layer),
             }
         }
     }
@@ -272,12 +326,20 @@ impl DecoderConfig {
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
+                Mixer::Mamba(mamba) => mamba.check()?,
+                Mixer::Mamba2(mamba) => mamba.check()?,
+                Mixer::Joint(joint) => {
+                    joint.attention.check(&self.ropes)?;
+                    joint.mamba.check()?;
+                }
+                Mixer::RgLru(unit) => unit.check()?,
                 Mixer::Linear(_) | Mixer::Absent => {}
             }
             match &layer.feed_forward {
                 FeedForward::Dense(dense) => check_width("intermediate_size", 2 * u64::from(dense.width))?,
                 FeedForward::Plain(plain) => check_width("intermediate_size", plain.width.into())?,
                 FeedForward::Moe(experts) => experts.check()?,
+                FeedForward::LatentMoe(latent) => latent.check()?,
                 FeedForward::Linear(_) | FeedForward::Absent => {}
             }
         }
@@ -343,9 +405,13 @@ impl Mixer {
             Self::DeltaNet(delta_net) => Box::new(*delta_net),
             Self::Mla(latent) => Box::new(latent.clone()),
             Self::GatedConv(conv) => Box::new(*conv),
+            Self::Mamba(mamba) => Box::new(*mamba),
+            Self::Mamba2(mamba) => Box::new(*mamba),
+            Self::Joint(joint) => Box::new(joint.clone()),
+            Self::RgLru(unit) => Box::new(*unit),
             Self::CrossAttention(cross) => Box::new(*cross),
             Self::Linear(linear) => Box::new(*linear),
-            Self::Absent => Box::new(Absent),
+            Self::Absent => Box::new(NoMixer),
         }
     }
 }
@@ -357,6 +423,7 @@ impl FeedForward {
             Self::Plain(plain) => vec![Box::new(plain.cost())],
             Self::Moe(experts) => experts.costs(),
             Self::Linear(linear) => vec![Box::new(*linear)],
+            Self::LatentMoe(latent) => latent.costs(),
             Self::Absent => Vec::new(),
         }
     }

@@ -33,6 +33,12 @@ impl Number for f64 {
     }
 }
 
+/// A number, or one that JSON cannot write, in its tag.
+fn float(value: &Value) -> Option<f64> {
+    let tagged = || value.get("__float__")?.as_str()?.parse().ok();
+    value.as_f64().or_else(tagged)
+}
+
 impl<'a> Fields<'a> {
     pub(crate) fn new(object: &'a Map<String, Value>) -> Self {
         Self(object)
@@ -73,13 +79,7 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn number<T: Number>(self, field: &'static str) -> Result<Option<T>, Error> {
         let Some(value) = self.get(field) else { return Ok(None) };
-        let tagged = || {
-            value
-                .get("__float__")
-                .and_then(Value::as_str)
-                .and_then(|text| text.parse::<f64>().ok())
-        };
-        let number = value.as_f64().or_else(tagged).and_then(T::from_f64);
+        let number = float(value).and_then(T::from_f64);
         number
             .map(Some)
             .ok_or_else(|| Error::invalid(field, format!("{value} is not a number that fits")))
@@ -130,7 +130,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One value for each layer, by the names in `layer_types`; `None` if the config has no such list.
-    pub(crate) fn layer_types<T: Copy>(self, layers: u32, kinds: [(&str, T); 2]) -> Result<Option<Vec<T>>, Error> {
+    pub(crate) fn layer_types<T: Copy>(self, layers: u32, kinds: &[(&str, T)]) -> Result<Option<Vec<T>>, Error> {
         self.kinds("layer_types", layers, kinds)
     }
 
@@ -139,7 +139,7 @@ impl<'a> Fields<'a> {
         self,
         field: &'static str,
         layers: u32,
-        kinds: [(&str, T); 2],
+        kinds: &[(&str, T)],
     ) -> Result<Option<Vec<T>>, Error> {
         let Some(names) = self.texts(field)? else {
             return Ok(None);
@@ -211,6 +211,16 @@ impl<'a> Fields<'a> {
         let mut fields = self.0.clone();
         fields.remove(field);
         fields
+    }
+
+    /// Two numbers, of which the second may be infinite.
+    pub(crate) fn range(self, field: &'static str) -> Result<Option<(f32, f32)>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let numbers: Option<Vec<f64>> = value.as_array().and_then(|items| items.iter().map(float).collect());
+        match numbers.as_deref() {
+            Some(&[low, high]) if low.is_finite() && low <= high => Ok(Some((low as f32, high as f32))),
+            _ => unusable(field, format!("{value} is not a range of numbers")),
+        }
     }
 
     pub(crate) fn object(self, field: &'static str) -> Result<Option<Fields<'a>>, Error> {

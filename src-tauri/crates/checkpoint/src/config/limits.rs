@@ -19,6 +19,9 @@ pub(crate) const WIDEST_HEAD: u32 = 2048;
 /// More tokens than any short convolution sees.
 const LONGEST_KERNEL: u32 = 64;
 
+/// More numbers than the state of a recurrent layer has in any model.
+const LARGEST_STATE: u64 = 1 << 26;
+
 /// More experts than any layer has.
 pub(crate) const MOST_EXPERTS: u32 = 1 << 16;
 
@@ -92,6 +95,14 @@ pub(crate) fn check_names(field: &'static str, names: usize, layers: usize) -> R
 /// Refuses a convolution that no model has.
 pub(crate) fn check_kernel(field: &'static str, kernel: u32) -> Result<(), Error> {
     check_range(field, kernel, 2..=LONGEST_KERNEL).map(|_| ())
+}
+
+/// Refuses a state of a recurrent layer that no model has.
+pub(crate) fn check_state(field: &'static str, numbers: u64) -> Result<(), Error> {
+    if numbers <= LARGEST_STATE {
+        return Ok(());
+    }
+    unusable(field, format!("it makes a state of {numbers} numbers in every layer"))
 }
 
 /// Refuses a width of heads that no model has, or that has no two halves.

@@ -231,7 +231,11 @@ mod tests {
     fn the_large_models_choose_from_groups() {
         let router = |changes: Value| match parse(changes).unwrap().layers[5].feed_forward {
             FeedForward::Moe(experts) => experts.router,
-            FeedForward::Dense(_) | FeedForward::Plain(_) | FeedForward::Linear(_) | FeedForward::Absent => {
+            FeedForward::Dense(_)
+            | FeedForward::Plain(_)
+            | FeedForward::Linear(_)
+            | FeedForward::LatentMoe(_)
+            | FeedForward::Absent => {
                 panic!("no experts")
             }
         };

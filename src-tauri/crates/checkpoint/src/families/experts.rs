@@ -57,5 +57,5 @@ pub(super) fn place(config: &mut DecoderConfig, experts: MoeConfig, has: impl Fn
 
 /// Which layers have experts, by `mlp_layer_types`; `None` if the config has no such list.
 pub(super) fn sparse_layers(text: Fields<'_>, layers: u32) -> Result<Option<Vec<bool>>, Error> {
-    text.kinds("mlp_layer_types", layers, [("dense", false), ("sparse", true)])
+    text.kinds("mlp_layer_types", layers, &[("dense", false), ("sparse", true)])
 }

@@ -4,7 +4,7 @@ use super::llama;
 use super::row::FamilyRow;
 use super::source::Source;
 use crate::config::decoder::{Activation, DecoderConfig, FeedForward};
-use crate::config::moe::{MoeConfig, RouterConfig, Scoring};
+use crate::config::moe::{MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
 use crate::config::{Family, Fields};
 use crate::error::Error;
 
@@ -15,7 +15,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
 ];
 
 /// Names of the experts in the checkpoints, those of the original files first.
-const NAMES: &[(&str, &str)] = &[
+pub(super) const EXPERTS: &[(&str, &str)] = &[
     ("block_sparse_moe.input_linear.weight", "mlp.experts.gate_up_proj"),
     ("block_sparse_moe.output_linear.weight", "mlp.experts.down_proj"),
     ("block_sparse_moe.router.layer", "mlp.gate"),
@@ -24,13 +24,23 @@ const NAMES: &[(&str, &str)] = &[
 
 /// Granite 3 and 4 (dense).
 pub(super) fn dense(source: Source<'_>) -> Result<Family, Error> {
-    decoder(source.text)?.family()
+    scaled(source.text, llama::decoder(source.text)?)?.family()
 }
 
-/// Granite 3 of 1 and 3 billion parameters. The scores of the chosen experts sum to 1.
+/// Granite 3 of 1 and 3 billion parameters.
 pub(super) fn experts(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
-    let mut config = decoder(text)?;
+    let mut config = scaled(text, llama::decoder(text)?)?;
+    place_experts(&mut config, text, None)?;
+    config.family()
+}
+
+/// Puts experts into every layer, with a network beside them. The scores of the chosen ones sum to 1.
+pub(super) fn place_experts(
+    config: &mut DecoderConfig,
+    text: Fields<'_>,
+    shared: Option<SharedExpertConfig>,
+) -> Result<(), Error> {
     let experts = MoeConfig {
         num_experts: text.required("num_local_experts")?,
         top_k: text.required("num_experts_per_tok")?,
@@ -38,15 +48,15 @@ pub(super) fn experts(source: Source<'_>) -> Result<Family, Error> {
         activation: Activation::Silu,
         bias: false,
         router: RouterConfig::new(Scoring::Softmax, true),
-        shared: None,
+        shared,
     };
     config.each_layer(|layer| layer.feed_forward = FeedForward::Moe(experts));
-    config.renames = &[NAMES];
-    config.family()
+    config.renames = &[EXPERTS];
+    Ok(())
 }
 
-fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
-    let mut config = llama::decoder(text)?;
+/// Llama's shape with the multipliers.
+pub(super) fn scaled(text: Fields<'_>, mut config: DecoderConfig) -> Result<DecoderConfig, Error> {
     // Written for each model; without it the scores are not scaled at all.
     let scale = text.number("attention_multiplier")?.unwrap_or(1.0);
     config.each_attention(|attention| attention.scale = scale);

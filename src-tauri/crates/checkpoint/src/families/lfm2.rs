@@ -153,7 +153,7 @@ fn full_layers(text: Fields<'_>, layers: u32) -> Result<Vec<bool>, Error> {
     if let Some(full) = text.numbers("full_attn_idxs")? {
         return Ok((0..layers).map(|layer| full.contains(&(layer as f32))).collect());
     }
-    text.layer_types(layers, [("full_attention", true), ("conv", false)])?
+    text.layer_types(layers, &[("full_attention", true), ("conv", false)])?
         .ok_or(Error::MissingField("layer_types"))
 }
 

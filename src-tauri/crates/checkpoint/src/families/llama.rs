@@ -39,9 +39,23 @@ pub(super) fn activation(text: Fields<'_>) -> Result<Activation, Error> {
 
 /// The same with this activation, and with other defaults of the rope.
 pub(super) fn activated(text: Fields<'_>, activation: Activation, rope: Defaults) -> Result<DecoderConfig, Error> {
+    let windows = windows(text, text.required("num_hidden_layers")?)?;
+    shaped(text, activation, rope, windows.unwrap_or_default())
+}
+
+/// The decoder by Llama's fields with these windows in the first layers, and none in the others.
+pub(super) fn sliding(text: Fields<'_>, windows: Vec<Option<u32>>) -> Result<DecoderConfig, Error> {
+    shaped(text, activation(text)?, Defaults::default(), windows)
+}
+
+fn shaped(
+    text: Fields<'_>,
+    activation: Activation,
+    rope: Defaults,
+    windows: Vec<Option<u32>>,
+) -> Result<DecoderConfig, Error> {
     let shapes = Shapes::parse(text)?;
     let bias = text.flag("attention_bias")?.unwrap_or(false);
-    let windows = windows(text, shapes.layers)?.unwrap_or_else(|| vec![None; shapes.layers as usize]);
     let attention = AttentionConfig {
         qkv_bias: bias,
         o_bias: bias,
@@ -52,7 +66,8 @@ pub(super) fn activated(text: Fields<'_>, activation: Activation, rope: Defaults
         activation,
         bias: text.flag("mlp_bias")?.unwrap_or(false),
     };
-    let layers = windows.into_iter().map(|window| LayerConfig {
+    let windows = windows.into_iter().chain(std::iter::repeat(None));
+    let layers = windows.take(shapes.layers as usize).map(|window| LayerConfig {
         norms: NormPlacement::Pre,
         mixer: Mixer::Attention(AttentionConfig {
             window,

@@ -12,6 +12,7 @@ mod ernie4_5;
 mod exaone;
 mod exaone4;
 mod experts;
+mod falcon_h1;
 mod falcon_ocr;
 mod gemma;
 mod gemma3;
@@ -23,16 +24,21 @@ mod gpt2;
 mod gpt_neox;
 mod gpt_oss;
 mod granite;
+mod granite_hybrid;
 mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
+mod jamba;
 mod klear;
 mod laguna;
 mod lfm2;
 mod lille;
 mod llama;
 mod llama4;
+mod mamba;
+mod mamba2;
+mod mamba_fields;
 mod mellum;
 mod mimo_v2;
 mod minicpm;
@@ -45,10 +51,12 @@ mod muse_glimmer;
 mod nanbeige;
 mod nanochat;
 mod nemotron;
+mod nemotron_h;
 mod nemotron_nas;
 mod nomic_bert;
 mod olmo;
 mod olmo1;
+mod olmo_hybrid;
 mod openelm;
 mod phi;
 mod phi3;
@@ -59,6 +67,7 @@ mod qwen;
 mod qwen1;
 mod qwen_hybrid;
 mod qwen_moe;
+mod recurrent_gemma;
 mod refused;
 mod row;
 mod seed_oss;
@@ -101,6 +110,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     ernie4_5::FAMILIES,
     exaone4::FAMILIES,
     exaone::FAMILIES,
+    falcon_h1::FAMILIES,
     falcon_ocr::FAMILIES,
     gemma3::FAMILIES,
     gemma3n::FAMILIES,
@@ -112,18 +122,22 @@ const FAMILIES: &[&[FamilyRow]] = &[
     gpt_neox::FAMILIES,
     gpt_oss::FAMILIES,
     granite::FAMILIES,
+    granite_hybrid::FAMILIES,
     helium::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
     klear::FAMILIES,
     laguna::FAMILIES,
+    jamba::FAMILIES,
     lfm2::FAMILIES,
     lille::FAMILIES,
     llama::FAMILIES,
     llama4::FAMILIES,
     mellum::FAMILIES,
     mimo_v2::FAMILIES,
+    mamba::FAMILIES,
+    mamba2::FAMILIES,
     minicpm::FAMILIES,
     minimax::FAMILIES,
     mistral::FAMILIES,
@@ -135,10 +149,13 @@ const FAMILIES: &[&[FamilyRow]] = &[
     muse_glimmer::FAMILIES,
     nemotron::FAMILIES,
     nemotron_nas::FAMILIES,
+    nemotron_h::FAMILIES,
     nomic_bert::FAMILIES,
     olmo1::FAMILIES,
     olmo::FAMILIES,
     openelm::FAMILIES,
+    olmo_hybrid::FAMILIES,
+    phi::FAMILIES,
     phi3::FAMILIES,
     plamo::FAMILIES,
     phi::FAMILIES,
@@ -147,6 +164,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
+    recurrent_gemma::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
     spark2_5::FAMILIES,

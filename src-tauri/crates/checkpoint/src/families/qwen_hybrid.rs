@@ -78,6 +78,8 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
         value_width: text.required("linear_value_head_dim")?,
         kernel: text.number("linear_conv_kernel_dim")?.unwrap_or(4),
         projections,
+        negates: false,
+        norm_eps: shapes.eps,
     };
     let feed_forward = FeedForward::dense(shapes.width, Activation::Silu);
     let layers = full_layers(text, shapes.layers)?.into_iter().map(|full| LayerConfig {
@@ -104,7 +106,7 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
 
 /// Which layers are attention: by `layer_types`, else every `full_attention_interval`th.
 fn full_layers(text: Fields<'_>, layers: u32) -> Result<Vec<bool>, Error> {
-    if let Some(full) = text.layer_types(layers, [("full_attention", true), ("linear_attention", false)])? {
+    if let Some(full) = text.layer_types(layers, &[("full_attention", true), ("linear_attention", false)])? {
         return Ok(full);
     }
     let interval = text.number("full_attention_interval")?.unwrap_or(4);

@@ -86,6 +86,7 @@ impl Shapes {
             loops_normed: false,
             absent_layers: Vec::new(),
             renames: &[],
+            folded: None,
         }
     }
 }
@@ -129,7 +130,7 @@ pub(super) fn ropes_by_type(
 
 /// The window of each layer by `layer_types`; `None` if the config has no such list.
 pub(super) fn windows(text: Fields<'_>, layers: u32) -> Result<Option<Vec<Option<u32>>>, Error> {
-    let sliding = text.layer_types(layers, [("full_attention", false), ("sliding_attention", true)])?;
+    let sliding = text.layer_types(layers, &[("full_attention", false), ("sliding_attention", true)])?;
     let window = |sliding: bool| sliding.then(|| text.required("sliding_window")).transpose();
     sliding
         .map(|sliding| sliding.into_iter().map(window).collect())

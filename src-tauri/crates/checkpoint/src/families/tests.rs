@@ -5,7 +5,7 @@ use protocol::ModelKind;
 use serde_json::{json, Map, Value};
 
 use super::KNOWN_MODEL_TYPES;
-use crate::config::decoder::{Activation, FeedForward, LmHead, Mixer, NormPlacement, QkNorm};
+use crate::config::decoder::{Activation, FeedForward, JointConfig, LmHead, Mixer, NormPlacement, QkNorm};
 use crate::config::encoder::{EncoderActivation, Positions};
 use crate::{DecoderConfig, Error, Family, ModelConfig};
 
@@ -31,7 +31,12 @@ const FIELDS: &str = r#"{
     "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0,
     "moe_num_experts": 8, "moe_k": 2, "moe_top_k": 2, "num_attention_groups": 2, "num_shared_experts": 1,
     "d_model": 128, "n_heads": 4, "n_layers": 4, "attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 5e5},
-    "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 8, "moe_top_k": 2}
+    "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 8, "moe_top_k": 2},
+    "hybrid_override_pattern": "M*-E", "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_ssm": 64, "mamba_d_state": 16,
+    "mamba_d_conv": 4, "mamba_n_groups": 2, "mamba_num_heads": 4, "mamba_head_dim": 16, "num_heads": 4, "n_groups": 2,
+    "ssm_state_size": 16, "state_size": 16, "conv_kernel": 4, "time_step_limit": [0.0, 1.0], "expand": 2,
+    "shared_intermediate_size": 64, "moe_shared_expert_intermediate_size": 64, "mamba_rms_norm": true,
+    "ssm_multipliers": [1, 1, 1, 1, 1], "mlp_multipliers": [1, 1], "ssm_in_multiplier": 1, "key_multiplier": 1
 }"#;
 
 /// A config that has it all.
@@ -115,6 +120,9 @@ fn no_value_of_any_field_makes_a_parser_panic() {
         json!({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.0, "high_freq_factor": 0.0}),
         json!({"rope_type": "proportional", "partial_rotary_factor": 9.0, "factor": -1.0}),
         json!({"full_attention": {"rope_theta": 0.0}, "sliding_attention": 5}),
+        json!([-1.0, {"__float__": "Infinity"}]),
+        json!([1.0, 0.5]),
+        json!("ME?"),
     ];
     let more = [
         "rope_theta",
@@ -153,7 +161,11 @@ fn no_value_of_any_field_makes_a_parser_panic() {
 fn assert_sound(decoder: &DecoderConfig, what: &str) {
     assert!(decoder.layers.len() <= 4096, "{what}");
     for layer in &decoder.layers {
-        if let Mixer::Attention(attention) = &layer.mixer {
+        if let Mixer::Mamba2(mamba) | Mixer::Joint(JointConfig { mamba, .. }) = &layer.mixer {
+            assert!(mamba.inner() + mamba.channels() <= 1 << 24, "{what}");
+            assert!(mamba.heads.is_multiple_of(mamba.groups) && mamba.kernel > 1, "{what}");
+        }
+        if let Some(attention) = layer.mixer.attention() {
             assert!(attention.heads * attention.head_dim <= 1 << 24, "{what}");
             assert!(
                 attention.head_dim.is_multiple_of(2) && attention.window != Some(0),

@@ -53,6 +53,33 @@ pub(crate) struct ExpertsCost {
     pub width: u64,
     pub activation: ActivationCost,
     pub bias: bool,
+    /// True if the activation is multiplied by a second projection.
+    pub gated: bool,
+}
+
+/// The same over vectors of this width, made of the stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LatentCost {
+    pub width: u64,
+    pub experts: ExpertsCost,
+}
+
+impl FeedForwardCost for LatentCost {
+    fn weights(&self, hidden: u64) -> Vec<Part> {
+        let mut parts = self.experts.weights(self.width);
+        parts[0] = Part::plain(self.experts.count, hidden);
+        parts.extend([Part::matrix(self.width, hidden), Part::matrix(hidden, self.width)]);
+        parts
+    }
+
+    fn prefill(&self, pass: &mut Prefill<'_>, normed_after: bool) {
+        let hidden = pass.hidden;
+        pass.product(hidden, self.width);
+        pass.hidden = self.width;
+        self.experts.prefill(pass, normed_after);
+        pass.hidden = hidden;
+        pass.product(self.width, hidden);
+    }
 }
 
 impl FeedForwardCost for DenseCost {
@@ -102,7 +129,8 @@ impl FeedForwardCost for PlainCost {
 impl FeedForwardCost for ExpertsCost {
     fn weights(&self, hidden: u64) -> Vec<Part> {
         let stack = || Part::matrix(self.count * self.width, hidden);
-        vec![Part::plain(self.count, hidden), stack(), stack(), stack()]
+        let stacks = (0..if self.gated { 3 } else { 2 }).map(|_| stack());
+        [Part::plain(self.count, hidden)].into_iter().chain(stacks).collect()
     }
 
     fn prefill(&self, pass: &mut Prefill<'_>, normed_after: bool) {
@@ -171,12 +199,13 @@ impl ExpertsCost {
         if sorts {
             of_rows(pass, hidden, 0);
         }
-        if !self.bias && pass.fuses_gate(true, self.activation) {
+        if !self.bias && pass.fuses_gate(self.gated, self.activation) {
             product(pass, hidden, width);
         } else {
-            product(pass, hidden, 2 * width);
+            let inner = if self.gated { 2 * width } else { width };
+            product(pass, hidden, inner);
             if self.bias {
-                of_rows(pass, 2 * width, 0);
+                of_rows(pass, inner, 0);
             }
             pass.gated(width, self.activation, rows);
         }

@@ -30,9 +30,37 @@ pub(crate) trait MixerCost {
         None
     }
 
-    /// True if it has no keys and values of its own: it reads those of an earlier layer, or none.
+    /// True if it has no cache of its own: it reads the keys and values of an earlier layer, or none.
     fn shares_keys(&self) -> bool {
         false
+    }
+
+    /// True if there is none.
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+/// A layer without a mixer.
+pub(crate) struct NoMixer;
+
+impl MixerCost for NoMixer {
+    fn weights(&self, _hidden: u64) -> Vec<Part> {
+        Vec::new()
+    }
+
+    fn cache(&self, _format: &CacheFormat, _positions: u64) -> u64 {
+        0
+    }
+
+    fn prefill(&self, _pass: &mut Prefill<'_>, _keys_alone: bool) {}
+
+    fn shares_keys(&self) -> bool {
+        true
+    }
+
+    fn is_absent(&self) -> bool {
+        true
     }
 }
 

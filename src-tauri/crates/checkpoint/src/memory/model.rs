@@ -103,18 +103,22 @@ impl ModelCost {
         let last = (self.loops as usize - 1) * self.layers.len() + self.read_layers();
         for (index, layer) in self.layers.iter().cycle().take(last).enumerate() {
             let ends = index + 1 == last;
-            pass.norm(hidden, !self.norms_apart);
-            layer.mixer.prefill(pass, ends);
-            // Nothing reads what follows the last keys.
-            if ends {
-                break;
+            if !layer.mixer.is_absent() {
+                pass.norm(hidden, !self.norms_apart);
+                layer.mixer.prefill(pass, ends);
+                // Nothing reads what follows the last keys.
+                if ends {
+                    break;
+                }
+                pass.add(layer.normed_after);
             }
-            pass.add(layer.normed_after);
-            pass.norm(hidden, !self.norms_apart);
-            for feed_forward in &layer.feed_forwards {
-                feed_forward.prefill(pass, layer.normed_after);
+            if !layer.feed_forwards.is_empty() {
+                pass.norm(hidden, !self.norms_apart);
+                for feed_forward in &layer.feed_forwards {
+                    feed_forward.prefill(pass, layer.normed_after);
+                }
+                pass.add(layer.normed_after);
             }
-            pass.add(layer.normed_after);
             if self.skips {
                 pass.add(true);
             }

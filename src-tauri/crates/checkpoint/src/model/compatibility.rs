@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::config::Family;
 use crate::error::Error;
-use crate::files::{is_weight_file, weight_files, weight_map, Header, ModelCard};
+use crate::files::{is_weight_file, parse_json, weight_files, weight_map, Header, ModelCard};
 use crate::files::{tower_tensor, without_wrappers};
 use crate::image_processor::ImageProcessor;
 use crate::model::config::ModelConfig;
@@ -33,7 +33,7 @@ pub struct FileListing<'a> {
 /// The first reason why it will not. Facts that only the weights, the tokenizer or the template tell are left to the
 /// loader: a file that is cut short, a shape that does not fit, a template that does not compile.
 pub fn check_compatibility(listing: &FileListing<'_>) -> Result<ModelConfig, Error> {
-    let config: Value = serde_json::from_str(listing.config).map_err(|error| Error::NotJson(error.to_string()))?;
+    let config = parse_json(listing.config).map_err(|error| Error::NotJson(error.to_string()))?;
     if let Some(file) = config.get("model_file").and_then(Value::as_str) {
         return Err(Error::CustomCode(format!("`{file}`")));
     }
@@ -121,7 +121,7 @@ pub fn vision_support(dir: &Path) -> Result<Option<ImageProcessor>, Error> {
     }
     let path = dir.join("config.json");
     let config = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
-    let config = serde_json::from_str(&config).map_err(|error| Error::NotJson(error.to_string()))?;
+    let config = parse_json(&config).map_err(|error| Error::NotJson(error.to_string()))?;
     let processor = ImageProcessor::read(dir, &config)
         .and_then(|found| found.ok_or(Error::MissingFile("preprocessor_config.json")));
     processor.map(Some).map_err(|error| Error::Vision(error.to_string()))

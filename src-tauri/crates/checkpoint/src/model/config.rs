@@ -10,6 +10,7 @@ use crate::config::decoder::LmHead;
 use crate::config::{Family, Fields, Quantization};
 use crate::error::Error;
 use crate::families::{self, Source, VisionConfig};
+use crate::files::parse_json;
 
 /// A model's `config.json`.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +46,7 @@ impl ModelConfig {
 
     /// Parses the text of a `config.json`.
     pub fn parse(json: &str) -> Result<Self, Error> {
-        let value: Value = serde_json::from_str(json).map_err(|error| Error::NotJson(error.to_string()))?;
+        let value = parse_json(json).map_err(|error| Error::NotJson(error.to_string()))?;
         let Value::Object(object) = &value else {
             return Err(Error::NotJson("it holds another kind of value".into()));
         };

@@ -1,6 +1,6 @@
 //! KV caches: keys and values of the positions that were read, `[1, key heads, positions, width]`. A sequence owns one
-//! per layer that has keys of its own. A cache can be [frozen](Cache::freeze), and another sequence can continue from
-//! the copy.
+//! per layer that has keys of its own, and two of one that carries a state beside them. A cache can be
+//! [frozen](Cache::freeze), and another sequence can continue from the copy.
 
 mod block;
 mod cross;
@@ -19,6 +19,8 @@ use protocol::KvBits;
 pub use quantized::QuantizedCache;
 pub use recurrent::RecurrentCache;
 pub use rotating::RotatingCache;
+
+use std::ops::Range;
 
 use crate::kernels::kernels;
 use mlx::device::{device, Device};
@@ -262,9 +264,12 @@ pub fn seen(before: i32, length: i32, window: Option<i32>, last: Option<&[i32]>)
     past.mul(&keys.greater(&oldest)?)
 }
 
-/// The caches of one layer, one per sequence.
-pub fn of_layer<'a>(sequences: &'a mut [&mut [Cache]], layer: usize) -> Vec<&'a mut Cache> {
-    sequences.iter_mut().map(|caches| &mut caches[layer]).collect()
+/// The caches of one layer, which are these of each sequence: the first ones of all sequences, then the second ones.
+pub fn of_layer<'a>(sequences: &'a mut [&mut [Cache]], places: Range<usize>) -> Vec<&'a mut Cache> {
+    let parts = sequences.iter_mut().map(|caches| caches[places.clone()].iter_mut());
+    let mut parts: Vec<_> = parts.collect();
+    let each = |_| parts.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>();
+    places.clone().flat_map(each).collect()
 }
 
 #[cfg(test)]

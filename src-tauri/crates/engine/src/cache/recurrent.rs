@@ -13,7 +13,8 @@ use crate::cache::{Block, ByteCounter};
 pub struct RecurrentCache {
     /// The last inputs of the layer's convolution, `[kernel - 1, channels]`; `None` before the first token.
     pub conv: Option<Tensor>,
-    /// The state of the delta rule, `[key heads, value heads per key head, value width, key width]`; `None` before the
+    /// The state of the delta rule, `[key heads, value heads per key head, value width, key width]`, or of Mamba 2,
+    /// `[groups, heads per group, head width, state width]`, or of Mamba, `[channels, state width]`, or of a recurrent unit, `[1, channels]`; `None` before the
     /// first token and in layers that only convolve.
     pub state: Option<Tensor>,
     offset: usize,

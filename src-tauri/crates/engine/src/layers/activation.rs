@@ -69,6 +69,11 @@ pub enum Activation {
         /// Zero.
         zero: Tensor,
     },
+    /// The same without what it would gate.
+    UngatedSquaredRelu {
+        /// Zero.
+        zero: Tensor,
+    },
     /// That of gpt-oss, which clips what it gates as well and adds 1 to it.
     ClippedSilu {
         /// The limit at which both are clipped.
@@ -96,6 +101,9 @@ impl Activation {
             Kind::SquaredRelu => Ok(Self::SquaredRelu {
                 zero: Tensor::scalar(0.0, dtype)?,
             }),
+            Kind::UngatedSquaredRelu => Ok(Self::UngatedSquaredRelu {
+                zero: Tensor::scalar(0.0, dtype)?,
+            }),
             Kind::ClippedSilu => {
                 let [limit, floor, slope, one] = [LIMIT, -LIMIT, SLOPE, 1.0].map(|value| Tensor::scalar(value, dtype));
                 Ok(Self::ClippedSilu {
@@ -114,12 +122,18 @@ impl Activation {
             Self::Silu => Some(GateActivation::Silu),
             Self::Gelu(_) => Some(GateActivation::Gelu),
             Self::ClippedSilu { .. } => Some(GateActivation::ClippedSilu),
-            Self::SquaredRelu { .. } | Self::BoundedSilu { .. } | Self::Exact(_) => None,
+            Self::SquaredRelu { .. } | Self::UngatedSquaredRelu { .. } | Self::BoundedSilu { .. } | Self::Exact(_) => {
+                None
+            }
         }
     }
 
-    /// `activation(gate) · up`, with both side by side in the last axis of `x` `[…, 2 · width]`.
+    /// `activation(gate) · up`, with both side by side in the last axis of `x` `[…, 2 · width]`; of all of `x` if
+    /// nothing is gated.
     pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
+        if let Self::UngatedSquaredRelu { zero } = self {
+            return x.maximum(zero)?.square();
+        }
         if let Some(gated) = fast::activation::gated(self.fusible(), x)? {
             return Ok(gated);
         }
@@ -133,6 +147,7 @@ impl Activation {
             }
             Self::Exact(gelu) => gelu.forward(&gate)?.mul(&up),
             Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),
+            Self::UngatedSquaredRelu { .. } => unreachable!("it has returned"),
             Self::SquaredRelu { zero } => gate.maximum(zero)?.square()?.mul(&up),
             Self::ClippedSilu {
                 limit,

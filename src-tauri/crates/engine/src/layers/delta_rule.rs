@@ -31,7 +31,7 @@ pub struct DeltaRuleInputs {
     pub values: Tensor,
     /// Logarithms of the decays, finite and not above 0, `[length, value heads]`.
     pub log_decays: Tensor,
-    /// Between 0 and 1, `[length, value heads]`.
+    /// Between 0 and 1, or 2 where states may turn their signs, `[length, value heads]`.
     pub betas: Tensor,
 }
 
@@ -223,7 +223,8 @@ fn step(tokens: &DeltaRuleInputs, state: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((output, state))
 }
 
-fn square(size: i32, of: impl Fn(i32, i32) -> f32) -> Tensor {
+/// A matrix `[size, size]` with this number for each row and column.
+pub(super) fn square(size: i32, of: impl Fn(i32, i32) -> f32) -> Tensor {
     let numbers: Vec<f32> = (0..size * size).map(|index| of(index / size, index % size)).collect();
     Tensor::from_f32(&numbers, &[size, size])
 }

@@ -28,7 +28,7 @@ const MIN_COUNTED_PAIRS: usize = 1024;
 /// The experts of one layer.
 #[derive(Parameters)]
 pub struct Experts {
-    /// gate_proj and up_proj of each expert side by side.
+    /// gate_proj, if there is one, and up_proj of each expert side by side.
     gate_up_proj: SwitchLinear,
     down_proj: SwitchLinear,
     activation: Activation,

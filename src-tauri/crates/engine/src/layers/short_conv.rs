@@ -1,7 +1,7 @@
 //! Short causal convolutions over time, one small filter per channel.
 
 use mlx::device::{device, Device};
-use mlx::ops::concatenate;
+use mlx::ops::{concatenate, join};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
@@ -27,6 +27,39 @@ impl ShortConv {
         kernel: i32,
         dtype: Option<Dtype>,
     ) -> error::Result<Self> {
+        Self::load_joined(weights, &[(path.to_owned(), channels)], kernel, dtype)
+    }
+
+    /// The same for several convolutions beside each other, each of so many channels.
+    pub fn load_joined(
+        weights: &mut Weights<'_>,
+        parts: &[(String, i32)],
+        kernel: i32,
+        dtype: Option<Dtype>,
+    ) -> error::Result<Self> {
+        let cast = |tensor: Tensor| dtype.map_or(Ok(tensor.clone()), |dtype| tensor.astype(dtype));
+        let (mut filters, mut biases) = (Vec::new(), Vec::new());
+        for (path, channels) in parts {
+            let (filter, bias) = Self::take(weights, path, *channels, kernel)?;
+            filters.push(cast(filter)?);
+            biases.extend(bias.map(cast).transpose()?);
+        }
+        if !biases.is_empty() && biases.len() < filters.len() {
+            return Err(error::Error::MissingTensor(format!("{}.bias", parts[0].0)));
+        }
+        let bias = (!biases.is_empty()).then(|| join(&biases, 0)).transpose()?;
+        let conv = Self::new(&join(&filters, 0)?, bias)?;
+        weights.materialize(conv.tensors())?;
+        Ok(conv)
+    }
+
+    /// A filter `[channels, kernel]` and its bias `[channels]`, if there is one.
+    fn take(
+        weights: &mut Weights<'_>,
+        path: &str,
+        channels: i32,
+        kernel: i32,
+    ) -> error::Result<(Tensor, Option<Tensor>)> {
         let (name, bias) = (format!("{path}.weight"), format!("{path}.bias"));
         let unturned = weights.any(|other, shape| other == name && shape == [channels, 1, kernel]);
         let shape = if unturned {
@@ -34,16 +67,12 @@ impl ShortConv {
         } else {
             [channels, kernel, 1]
         };
-        let cast = |tensor: Tensor| dtype.map_or(Ok(tensor.clone()), |dtype| tensor.astype(dtype));
-        let weight = cast(weights.take(&name, &shape)?)?;
-        let bias = weights.take_if_present(&bias, &[channels])?.map(cast).transpose()?;
-        let conv = Self::new(&weight, bias)?;
-        weights.materialize(conv.tensors())?;
-        Ok(conv)
+        let filter = weights.take(&name, &shape)?.reshape(&[channels, kernel])?;
+        Ok((filter, weights.take_if_present(&bias, &[channels])?))
     }
 
-    /// Takes a filter as checkpoints have it, `[channels, kernel, 1]`, or `[channels, 1, kernel]` if it was not
-    /// transposed for MLX; and a bias `[channels]`.
+    /// Takes a filter `[channels, kernel]`, or as checkpoints have it, `[channels, kernel, 1]`, or `[channels, 1,
+    /// kernel]` if it was not transposed for MLX; and a bias `[channels]`.
     pub fn new(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
         let channels = weight.dim(0);
         let rows = weight.reshape(&[channels, -1])?.swapaxes(0, 1)?.contiguous()?;

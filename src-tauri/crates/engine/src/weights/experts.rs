@@ -30,12 +30,17 @@ pub struct ExpertShape {
     pub width: i32,
     /// True if they must have biases.
     pub bias: bool,
+    /// True if what comes up is gated by a second projection.
+    pub gated: bool,
 }
+
+/// The names of the projections up and down of experts without a gate; the first ones are those of MLX's own files.
+const UNGATED: [[&str; 2]; 2] = [["fc1", "fc2"], ["up_proj", "down_proj"]];
 
 /// The projections of all experts of a layer, expert after expert.
 pub struct ExpertMatrices {
     /// Gate and up projection `[experts, width, hidden]` each, or one `[experts, 2 · width, hidden]` with the gate's
-    /// rows first.
+    /// rows first; without a gate the up projection alone.
     pub gate_up: Vec<Matrix>,
     /// The biases of gate and up `[experts, 2 · width]`, the gate's first.
     pub gate_up_bias: Option<Tensor>,
@@ -58,7 +63,59 @@ impl Weights<'_> {
     /// The experts below `path`, the name of a layer's feed-forward: stacked by MLX, one by one, or fused as
     /// transformers (`gate_up_proj`) and gpt-oss (`gate_up_proj_blocks`) store them.
     pub fn take_experts(&mut self, path: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
-        Self::complete(self.find_experts(path, shape)?, path, shape)
+        let experts = match shape.gated {
+            true => self.find_experts(path, shape)?,
+            false => self.find_ungated(path, shape)?,
+        };
+        Self::complete(experts, path, shape)
+    }
+
+    /// Experts without a gate: stacked, with or without `.weight` at the end of the name, or one by one.
+    fn find_ungated(&mut self, path: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
+        let ExpertShape {
+            experts, hidden, width, ..
+        } = shape;
+        let (rising, falling) = ([experts, width, hidden], [experts, hidden, width]);
+        for place in PREFIXES.map(|place| format!("{path}.{place}")) {
+            for [up, down] in UNGATED {
+                let [up_path, down_path] = [up, down].map(|name| format!("{place}.{name}"));
+                let (up, down) = if self.has(&format!("{up_path}.weight")) {
+                    (
+                        self.take_stack(&up_path, &rising)?,
+                        self.take_stack(&down_path, &falling)?,
+                    )
+                } else if self.has(&up_path) {
+                    (
+                        self.take_plain(&up_path, &rising)?,
+                        self.take_plain(&down_path, &falling)?,
+                    )
+                } else if self.has(&format!("{place}.0.{up}.weight")) {
+                    (
+                        self.take_each(&place, up, &rising)?,
+                        self.take_each(&place, down, &falling)?,
+                    )
+                } else {
+                    continue;
+                };
+                return Ok(ExpertMatrices {
+                    gate_up: vec![up],
+                    gate_up_bias: None,
+                    down,
+                    down_bias: None,
+                });
+            }
+        }
+        Err(Error::MissingTensor(format!("{path}.switch_mlp.fc1.weight")))
+    }
+
+    /// A stack of plain numbers whose name has no end.
+    fn take_plain(&mut self, path: &str, shape: &[i32]) -> Result<Matrix> {
+        let parts = StoredMatrix {
+            weight: self.take_raw(path)?,
+            scales: None,
+            biases: None,
+        };
+        self.matrix(path, parts, shape)
     }
 
     fn find_experts(&mut self, path: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
@@ -239,6 +296,7 @@ mod tests {
         hidden: 32,
         width: 32,
         bias: false,
+        gated: true,
     };
 
     fn numbers(from: i32, shape: &[i32]) -> Tensor {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
+use checkpoint::config::decoder::RowFactors;
 use checkpoint::{is_unused_tensor, tower_tensor, without_wrappers};
 use checkpoint::{weight_files, Header};
 use mlx::device::{self, device, Device};
@@ -121,6 +122,8 @@ pub struct Weights<'a> {
     taken: u64,
     resident: u64,
     parameters: u64,
+    /// Factors of matrices, by the ends of their paths.
+    factors: Vec<(&'static str, RowFactors)>,
     progress: &'a mut LoadProgress<'a>,
 }
 
@@ -182,8 +185,33 @@ impl<'a> Weights<'a> {
             taken: 0,
             resident: 0,
             parameters: 0,
+            factors: Vec::new(),
             progress,
         }
+    }
+
+    /// From here on matrices whose paths end so are multiplied.
+    pub fn scale(&mut self, factors: &[(&'static str, RowFactors)]) {
+        self.factors.extend_from_slice(factors);
+    }
+
+    /// The numbers of a matrix times its factors, if it has any, in the same type.
+    fn scaled(&self, path: &str, matrix: Tensor) -> Result<Tensor> {
+        let rows = matrix.dim(0);
+        let Some((_, factors)) = self.factors.iter().find(|(end, _)| path.ends_with(end)) else {
+            return Ok(matrix);
+        };
+        let factors: Vec<f32> = match factors {
+            RowFactors::All(factor) => vec![*factor; rows as usize],
+            RowFactors::Spans(spans) => {
+                let each = |(rows, factor): &(u64, f32)| std::iter::repeat_n(*factor, *rows as usize);
+                spans.iter().flat_map(each).collect()
+            }
+        };
+        let product = matrix
+            .astype(Dtype::Float32)?
+            .mul(&Tensor::from_f32(&factors, &[rows, 1]))?;
+        Ok(product.astype(matrix.dtype())?)
     }
 
     /// True if a tensor is there and not taken.
@@ -316,8 +344,12 @@ impl<'a> Weights<'a> {
                 return Err(wrong_shape(&name, &parts.weight, format!("{shape:?}")));
             }
             self.parameters += size;
-            return float(&name, parts.weight).map(Matrix::Plain);
+            let numbers = float(&name, parts.weight)?;
+            return self.scaled(path, numbers).map(Matrix::Plain);
         };
+        if self.factors.iter().any(|(end, _)| path.ends_with(end)) {
+            return Err(Error::Unsupported(format!("factors of `{path}`, which is quantized")));
+        }
         let wrong = || wrong_shape(&name, &weight, format!("a quantised {shape:?}"));
         let format = infer_format(&weight, &scales, columns[0]).ok_or_else(wrong)?;
         if weight.shape()[..rows.len()] != *rows || scales.shape()[..rows.len()] != *rows {

@@ -14,7 +14,7 @@ const PROMPTS: [usize; 2] = [600, 1300];
 /// these.
 const TOLERANCE: f64 = 0.15;
 
-fn shapes() -> [(&'static str, Value); 8] {
+fn shapes() -> [(&'static str, Value); 13] {
     let common = json!({"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1152, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
         "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
@@ -41,7 +41,48 @@ fn shapes() -> [(&'static str, Value); 8] {
         "linear_key_head_dim": 32, "linear_value_head_dim": 32, "linear_conv_kernel_dim": 4,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10_000_000.0, "partial_rotary_factor": 0.25}}),
     );
+    let scans: Vec<&str> = (0..6)
+        .map(|layer| if layer % 3 == 2 { "attention" } else { "mamba" })
+        .collect();
     [
+        (
+            "granite_hybrid",
+            with(
+                json!({"model_type": "granitemoehybrid", "layer_types": scans, "shared_intermediate_size": 1152,
+                "num_local_experts": 0, "mamba_n_heads": 12, "mamba_d_head": 64, "mamba_d_state": 64, "mamba_d_conv": 4,
+                "mamba_n_groups": 2, "mamba_expand": 2, "residual_multiplier": 0.5, "attention_multiplier": 0.125}),
+            ),
+        ),
+        (
+            "nemotron_h",
+            with(
+                json!({"model_type": "nemotron_h", "hybrid_override_pattern": "M-M-M*-M-M-*-", "mamba_num_heads": 12,
+                "mamba_head_dim": 64, "ssm_state_size": 64, "n_groups": 4, "conv_kernel": 4, "tie_word_embeddings": false}),
+            ),
+        ),
+        (
+            "falcon_h1",
+            with(
+                json!({"model_type": "falcon_h1", "mamba_d_ssm": 768, "mamba_n_heads": 12, "mamba_d_head": 64,
+                "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_n_groups": 2, "mamba_rms_norm": true,
+                "mamba_norm_before_gate": false}),
+            ),
+        ),
+        (
+            "mamba",
+            with(
+                json!({"model_type": "mamba", "intermediate_size": 768, "state_size": 16, "conv_kernel": 4,
+                "time_step_rank": 24}),
+            ),
+        ),
+        (
+            "recurrent_gemma",
+            with(
+                json!({"model_type": "recurrent_gemma", "lru_width": 384, "conv1d_width": 4, "num_key_value_heads": 1,
+                "head_dim": 96, "attention_window_size": 128, "block_types": ["recurrent", "recurrent", "attention"],
+                "intermediate_size": 2304}),
+            ),
+        ),
         (
             "llama, 4 bit",
             with(json!({"model_type": "llama", "tie_word_embeddings": false, "quantization": quantised})),

@@ -6,6 +6,18 @@ use crate::common::{hear, source, Heard};
 use engine::MlxEngine;
 use protocol::{Engine, FolderSource, LocalEngine, Message, Request, Role, Sampling};
 
+/// One of each kind of layers, and one without attention.
+const STATES: [&str; 8] = [
+    "qwen3.5",
+    "lfm2",
+    "granite-hybrid",
+    "nemotron-h",
+    "falcon-h1",
+    "mamba2",
+    "jamba",
+    "recurrent-gemma",
+];
+
 async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> Heard {
     let request = Request {
         sampling: Sampling::greedy(),
@@ -18,8 +30,8 @@ async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> 
 #[tokio::test]
 async fn turns_go_on_from_states_and_say_the_same() {
     let Some(python) = python() else { return };
-    let written = Written::new(&python, seed(), &["qwen3.5", "lfm2"], false);
-    assert_eq!(written.variants.len(), 2);
+    let written = Written::new(&python, seed(), &STATES, false);
+    assert_eq!(written.variants.len(), STATES.len());
     for variant in &written.variants {
         let model = source(&written.model(&variant.name));
         let (warm, cold) = (MlxEngine::start(), MlxEngine::start());

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 32] = [
+const FAMILIES: [&str; 38] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -40,6 +40,12 @@ const FAMILIES: [&str; 32] = [
     "llama4",
     "mimo-v2-flash",
     "deepseek-v32",
+    "granite-hybrid",
+    "nemotron-h-experts",
+    "falcon-h1",
+    "olmo-hybrid",
+    "jamba",
+    "recurrent-gemma",
 ];
 
 /// Tokens after each prompt: more than any of the windows.

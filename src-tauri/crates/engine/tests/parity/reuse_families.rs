@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 17] = [
+const SOME: [&str; 19] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -25,6 +25,8 @@ const SOME: [&str; 17] = [
     "llama4",
     "mimo-v2-flash",
     "deepseek-v32",
+    "nemotron-h",
+    "falcon-h1",
 ];
 
 async fn load(engine: &MlxEngine, model: &FolderSource) {

@@ -30,6 +30,11 @@ const FAMILIES: [&str; 17] = [
     "mistral4",
     "llama4",
     "mimo-v2-flash",
+    "granite-hybrid",
+    "nemotron-h-experts",
+    "falcon-h1",
+    "mamba",
+    "recurrent-gemma",
 ];
 
 /// Longer than the sliding windows, so that their rings turn within an answer.

@@ -246,7 +246,7 @@ impl Gemma4Config {
 
 pub(crate) fn layer_types(text: Fields<'_>, count: u32) -> Result<Vec<Attention>, Error> {
     use Attention::{Full, Sliding};
-    if let Some(layers) = text.layer_types(count, [("sliding_attention", Sliding), ("full_attention", Full)])? {
+    if let Some(layers) = text.layer_types(count, &[("sliding_attention", Sliding), ("full_attention", Full)])? {
         return Ok(layers);
     }
     let pattern = text.number("sliding_window_pattern")?.unwrap_or(6).max(1);
@@ -320,6 +320,7 @@ impl Gemma4Config {
         })];
         if let Some(experts) = self.experts {
             feed_forwards.push(Box::new(ExpertsCost {
+                gated: true,
                 count: experts.num_experts.into(),
                 top_k: experts.top_k_experts.into(),
                 width: experts.moe_intermediate_size.into(),

@@ -1,11 +1,8 @@
-//! The gated delta net, `linear_attn` (Qwen 3.5, Qwen 3 Next).
+//! The gated delta net, `linear_attn` (Qwen 3.5, Qwen 3 Next, OLMo Hybrid).
 
-use crate::config::limits::{check_kernel, check_nonzero, check_width};
+use crate::config::limits::{check_kernel, check_nonzero, check_positive, check_state, check_width};
 use crate::error::{unusable, Error};
 use crate::memory::{CacheFormat, MixerCost, Part, Prefill};
-
-/// More numbers than the state of a recurrent layer has in any model.
-const LARGEST_STATE: u64 = 1 << 26;
 
 /// Tokens that the engine's delta rule computes together.
 pub const RULE_CHUNK: u32 = 64;
@@ -14,7 +11,7 @@ pub const RULE_CHUNK: u32 = 64;
 const WIDE: u64 = 4;
 
 /// The gated delta net of Qwen 3.5: heads that carry a matrix from keys to values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeltaNetConfig {
     /// Heads of queries and keys.
     pub key_heads: u32,
@@ -28,6 +25,10 @@ pub struct DeltaNetConfig {
     pub kernel: u32,
     /// How the checkpoint keeps the projections of the input.
     pub projections: DeltaProjections,
+    /// True if rates reach up to 2 instead of 1, so that a state may turn its sign (`linear_allow_neg_eigval`).
+    pub negates: bool,
+    /// Added to the mean square in the norm of the output.
+    pub norm_eps: f32,
 }
 
 /// How a checkpoint keeps the projections of a delta net's input.
@@ -37,6 +38,9 @@ pub enum DeltaProjections {
     Apart,
     /// `in_proj_qkvz` and `in_proj_ba`, with the rows of each key head together (Qwen 3 Next).
     ByKeyHead,
+    /// `q_proj`, `k_proj`, `v_proj`, `g_proj`, `b_proj` and `a_proj`, and mostly three convolutions, `q_conv1d`,
+    /// `k_conv1d` and `v_conv1d` (OLMo Hybrid).
+    Single,
 }
 
 impl DeltaNetConfig {
@@ -58,11 +62,8 @@ impl DeltaNetConfig {
         check_width("linear_num_value_heads", values)?;
         let joined = 2 * (keys + values + u64::from(self.value_heads));
         check_width("linear_num_value_heads", joined)?;
-        let state = values.saturating_mul(self.key_width.into());
-        if state > LARGEST_STATE {
-            let reason = format!("it makes a state of {state} numbers in every layer");
-            return unusable("linear_key_head_dim", reason);
-        }
+        check_state("linear_key_head_dim", values.saturating_mul(self.key_width.into()))?;
+        check_positive("layer_norm_epsilon", self.norm_eps)?;
         check_kernel("linear_conv_kernel_dim", self.kernel)
     }
 }

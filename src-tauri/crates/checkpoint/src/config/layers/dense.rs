@@ -18,7 +18,7 @@ impl DenseConfig {
     pub(crate) fn cost(&self) -> DenseCost {
         DenseCost {
             width: self.width.into(),
-            gated: true,
+            gated: self.activation.is_gated(),
             activation: self.activation.cost(),
         }
     }

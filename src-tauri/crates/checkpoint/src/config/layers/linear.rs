@@ -1,4 +1,4 @@
-//! What stands in place of a mixer or of a network where a search found that less is enough: a projection, or nothing.
+//! What stands in place of a mixer or of a network where a search found that less is enough: a projection.
 
 use crate::memory::{CacheFormat, FeedForwardCost, MixerCost, Part, Prefill};
 
@@ -8,9 +8,6 @@ pub struct LinearConfig {
     /// True if it must have a bias.
     pub bias: bool,
 }
-
-/// Nothing, where another layer has a mixer.
-pub(crate) struct Absent;
 
 impl MixerCost for LinearConfig {
     fn weights(&self, hidden: u64) -> Vec<Part> {
@@ -37,21 +34,5 @@ impl FeedForwardCost for LinearConfig {
 
     fn prefill(&self, pass: &mut Prefill<'_>, _normed_after: bool) {
         pass.product(pass.hidden, pass.hidden);
-    }
-}
-
-impl MixerCost for Absent {
-    fn weights(&self, _: u64) -> Vec<Part> {
-        Vec::new()
-    }
-
-    fn cache(&self, _: &CacheFormat, _: u64) -> u64 {
-        0
-    }
-
-    fn prefill(&self, _: &mut Prefill<'_>, _keys_alone: bool) {}
-
-    fn shares_keys(&self) -> bool {
-        true
     }
 }

@@ -1,9 +1,9 @@
 //! A feed-forward of many experts, of which a router chooses a few for every token.
 
 use crate::config::activation::Activation;
-use crate::config::limits::{check_positive, check_range, check_width, MOST_EXPERTS};
+use crate::config::limits::{check_nonzero, check_positive, check_range, check_width, MOST_EXPERTS};
 use crate::error::{unusable, Error};
-use crate::memory::{DenseCost, ExpertsCost, FeedForwardCost};
+use crate::memory::{DenseCost, ExpertsCost, FeedForwardCost, LatentCost};
 
 /// The experts of a layer, `mlp`, with their router, `mlp.gate`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +22,16 @@ pub struct MoeConfig {
     pub router: RouterConfig,
     /// A network that every token uses beside them.
     pub shared: Option<SharedExpertConfig>,
+}
+
+/// Experts that see a short vector made of the stream, and whose sum is made long again (Nemotron 3 Super). The router
+/// and the network beside them see the stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatentMoeConfig {
+    /// The experts.
+    pub experts: MoeConfig,
+    /// Width of the vector, of `fc1_latent_proj` and `fc2_latent_proj`.
+    pub width: u32,
 }
 
 /// How experts are chosen, and how much each of the chosen counts.
@@ -195,23 +205,46 @@ impl ExpertGroups {
 }
 
 impl MoeConfig {
-    /// The experts, and the network next to them.
-    pub(crate) fn costs(&self) -> Vec<Box<dyn FeedForwardCost>> {
-        let experts = ExpertsCost {
+    fn cost(&self) -> ExpertsCost {
+        ExpertsCost {
             count: self.num_experts.into(),
             top_k: self.top_k.into(),
             width: self.width.into(),
             activation: self.activation.cost(),
             bias: self.bias,
-        };
-        let mut costs: Vec<Box<dyn FeedForwardCost>> = vec![Box::new(experts)];
+            gated: self.activation.is_gated(),
+        }
+    }
+
+    /// The experts, and the network next to them.
+    pub(crate) fn costs(&self) -> Vec<Box<dyn FeedForwardCost>> {
+        let mut costs: Vec<Box<dyn FeedForwardCost>> = vec![Box::new(self.cost())];
         if let Some(shared) = self.shared {
             costs.push(Box::new(DenseCost {
                 width: shared.width.into(),
-                gated: true,
+                gated: shared.activation.is_gated(),
                 activation: shared.activation.cost(),
             }));
         }
+        costs
+    }
+}
+
+impl LatentMoeConfig {
+    /// Refuses shapes that no model has.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_nonzero("moe_latent_size", self.width)?;
+        check_width("moe_latent_size", self.width.into())?;
+        self.experts.check()
+    }
+
+    /// The experts between their projections, and the network next to them.
+    pub(crate) fn costs(&self) -> Vec<Box<dyn FeedForwardCost>> {
+        let mut costs = self.experts.costs();
+        costs[0] = Box::new(LatentCost {
+            width: self.width.into(),
+            experts: self.experts.cost(),
+        });
         costs
     }
 }
@@ -239,7 +272,11 @@ mod tests {
     fn experts(config: &DecoderConfig) -> Vec<Option<MoeConfig>> {
         let feed_forwards = config.layers.iter().map(|layer| match layer.feed_forward {
             FeedForward::Moe(experts) => Some(experts),
-            FeedForward::Dense(_) | FeedForward::Plain(_) | FeedForward::Linear(_) | FeedForward::Absent => None,
+            FeedForward::Dense(_)
+            | FeedForward::Plain(_)
+            | FeedForward::Linear(_)
+            | FeedForward::LatentMoe(_)
+            | FeedForward::Absent => None,
         });
         feed_forwards.collect()
     }

@@ -13,7 +13,7 @@ use crate::config::limits::check_width;
 use crate::config::Family;
 use crate::config::Fields;
 use crate::error::{unusable, Error, Result};
-use crate::files::ModelCard;
+use crate::files::{parse_json, ModelCard};
 use crate::model::config::ModelConfig;
 
 /// The file that names the modules; who has it is an embedding model.
@@ -306,12 +306,10 @@ fn is_plain(folder: &str) -> bool {
 fn json(dir: &Path, name: &str) -> Result<Option<Value>> {
     let path = dir.join(name);
     match std::fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|error| Error::InvalidModule {
-                file: name.to_owned(),
-                reason: error.to_string(),
-            }),
+        Ok(text) => parse_json(&text).map(Some).map_err(|error| Error::InvalidModule {
+            file: name.to_owned(),
+            reason: error.to_string(),
+        }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::Unreadable { path, source }),
     }

@@ -130,11 +130,6 @@ impl Attention {
         }
     }
 
-    /// Positions a query sees, itself included; `None` for all.
-    pub fn window(&self) -> Option<u32> {
-        self.window
-    }
-
     /// The index of its mask in a step.
     pub fn mask(&self) -> usize {
         self.mask

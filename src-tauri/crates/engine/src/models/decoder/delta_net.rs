@@ -1,4 +1,4 @@
-//! The gated delta net of Qwen 3.5 and Qwen 3 Next: a short convolution makes queries, keys and values of the last
+//! The gated delta net of Qwen 3.5, Qwen 3 Next and OLMo Hybrid: a short convolution makes queries, keys and values of the last
 //! tokens, and the gated delta rule carries a matrix per head from token to token in place of a cache of keys.
 
 use checkpoint::config::decoder::{DeltaNetConfig, DeltaProjections};
@@ -34,6 +34,8 @@ pub struct DeltaNet {
     zero: Tensor,
     rule: DeltaRule,
     norm: RmsNorm,
+    /// The factor of the rates, if they reach beyond 1.
+    doubled: Option<Tensor>,
     out_proj: Linear,
 }
 
@@ -47,13 +49,18 @@ impl DeltaNet {
         let in_proj = Linear::load_rows(loading.weights, &in_proj(config, path), hidden)?;
 
         let weights = &mut *loading.weights;
-        let conv1d = ShortConv::load(
-            weights,
-            &format!("{path}.conv1d"),
-            mixed,
-            config.kernel as i32,
-            Some(Dtype::Float32),
-        )?;
+        let (kernel, wide) = (config.kernel as i32, Some(Dtype::Float32));
+        let joined = format!("{path}.conv1d");
+        let apart = config.projections == DeltaProjections::Single && !weights.has(&format!("{joined}.weight"));
+        let conv1d = match apart {
+            true => {
+                let (keys, values) = (key_heads * key_width, value_heads * value_width);
+                let parts = [("q", keys), ("k", keys), ("v", values)];
+                let parts = parts.map(|(name, channels)| (format!("{path}.{name}_conv1d"), channels));
+                ShortConv::load_joined(weights, &parts, kernel, wide)?
+            }
+            false => ShortConv::load(weights, &joined, mixed, kernel, wide)?,
+        };
         let mut per_head =
             |name: &str| Ok::<_, error::Error>(weights.take(&format!("{path}.{name}"), &[value_heads])?.to_f32()?);
         let (a_log, dt_bias) = (per_head("A_log")?, per_head("dt_bias")?);
@@ -78,7 +85,11 @@ impl DeltaNet {
             rule: DeltaRule::new(),
             // Queries ought to be shorter by the root of the width. The norm undoes that up to what it adds to the
             // mean.
-            norm: RmsNorm::new(norm, loading.config.norm.eps * key_width as f32),
+            norm: RmsNorm::new(norm, config.norm_eps * key_width as f32),
+            doubled: config
+                .negates
+                .then(|| Tensor::scalar(2.0, Dtype::Float32))
+                .transpose()?,
             out_proj: Linear::load(weights, &format!("{path}.out_proj"), value_heads * value_width, hidden)?,
         };
         weights.materialize(net.tensors())?;
@@ -113,6 +124,11 @@ impl DeltaNet {
             .slice(1, heads, 2 * heads)?
             .add(&self.dt_bias)?
             .logaddexp(&self.zero)?;
+        let betas = b_a.slice(1, 0, heads)?.sigmoid()?;
+        let betas = match &self.doubled {
+            Some(factor) => betas.mul(factor)?,
+            None => betas,
+        };
         let tokens = DeltaRuleInputs {
             queries: units.slice(1, 0, self.key_heads)?,
             keys: units.slice(1, self.key_heads, 2 * self.key_heads)?,
@@ -120,7 +136,7 @@ impl DeltaNet {
                 .slice(1, 2 * keys, mixed)?
                 .reshape(&[length, heads, self.value_width])?,
             log_decays: speed.mul(&self.minus_speeds)?,
-            betas: b_a.slice(1, 0, heads)?.sigmoid()?,
+            betas,
         };
         let outputs = each_sequence(caches, |rows, cache| {
             let tokens = DeltaRuleInputs {
@@ -156,6 +172,14 @@ fn in_proj(config: &DeltaNetConfig, path: &str) -> Vec<Projection> {
             rows("in_proj_z", values),
             rows("in_proj_b", value_heads),
             rows("in_proj_a", value_heads),
+        ],
+        DeltaProjections::Single => vec![
+            rows("q_proj", keys),
+            rows("k_proj", keys),
+            rows("v_proj", values),
+            rows("g_proj", values),
+            rows("b_proj", value_heads),
+            rows("a_proj", value_heads),
         ],
         DeltaProjections::ByKeyHead => {
             let (query, value, shared) = (config.key_width as i32, values / key_heads, value_heads / key_heads);

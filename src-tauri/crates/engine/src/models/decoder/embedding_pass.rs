@@ -5,7 +5,6 @@ use mlx::ops::{ids_tensor, join};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::cache::Cache;
 use crate::layers::ResidualStream;
 use crate::models::decoder::positions::Positions;
 use crate::models::decoder::step::Step;
@@ -42,11 +41,10 @@ impl Decoder {
                 "embeddings of a model whose layers read them again".into(),
             ));
         }
-        let window = |layer: usize| self.layers[layer].mixer.window();
         let masks = self
             .windows
             .iter()
-            .map(|(layer, _)| mask(lengths, window(*layer), self.bidirectional));
+            .map(|(window, _)| mask(lengths, *window, self.bidirectional));
         let places = |learned: &Positions| {
             let texts: Vec<Tensor> = lengths
                 .iter()
@@ -78,9 +76,9 @@ impl Decoder {
                 self.begin_again(&mut stream)?;
             }
             let layer = &self.layers[layer];
-            let mut cache: Option<Cache> = layer.mixer.cache();
-            let mut caches: Vec<&mut Cache> = cache.iter_mut().collect();
-            layer.forward(&mut stream, &step, &self.residual_add, &mut caches)?;
+            let mut caches = layer.caches();
+            let caches = &mut caches.iter_mut().collect::<Vec<_>>();
+            layer.forward(&mut stream, &step, &self.residual_add, caches)?;
             pass.layer += 1;
         }
         pass.states = stream.sum()?.clone();

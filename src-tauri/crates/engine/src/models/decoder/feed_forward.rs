@@ -19,23 +19,26 @@ pub(super) enum FeedForward {
     Plain(Box<PlainMlp>),
     SparseMoe(Box<SparseMoe>),
     Linear(Linear),
-    Absent,
 }
 
 impl FeedForward {
+    /// The network of a layer; `None` if it has none.
     pub(super) fn load(
         config: &decoder::FeedForward,
         layer: usize,
         loading: &mut LoadContext<'_, '_>,
-    ) -> error::Result<Self> {
+    ) -> error::Result<Option<Self>> {
         let path = format!("layers.{layer}.mlp");
-        Ok(match config {
+        Ok(Some(match config {
+            decoder::FeedForward::Absent => return Ok(None),
             decoder::FeedForward::Dense(config) => Self::Dense(Box::new(Mlp::load(config, &path, loading)?)),
             decoder::FeedForward::Plain(config) => Self::Plain(Box::new(PlainMlp::load(config, &path, loading)?)),
             decoder::FeedForward::Linear(config) => Self::Linear(linear_part(*config, &path, loading)?),
-            decoder::FeedForward::Absent => Self::Absent,
             decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
-        })
+            decoder::FeedForward::LatentMoe(config) => {
+                Self::SparseMoe(Box::new(SparseMoe::load_latent(config, &path, loading)?))
+            }
+        }))
     }
 
     pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
@@ -44,7 +47,6 @@ impl FeedForward {
             Self::Plain(mlp) => mlp.forward_normed(stream, norm),
             Self::SparseMoe(moe) => moe.forward(stream, norm),
             Self::Linear(linear) => linear.forward_normed(stream, norm),
-            Self::Absent => unreachable!("its layer does not ask it"),
         }
     }
 }

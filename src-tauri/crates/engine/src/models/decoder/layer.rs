@@ -1,5 +1,7 @@
 //! One layer of the parametric decoder.
 
+use std::ops::Range;
+
 use checkpoint::config::decoder::{self, LayerConfig, NormConfig, NormPlacement};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
@@ -21,15 +23,18 @@ use crate::weights::Weights;
 #[derive(Parameters)]
 pub(super) struct Layer {
     pre_mixer_norm: Option<Norm>,
-    pub(super) mixer: Mixer,
+    pub(super) mixer: Option<Mixer>,
     post_mixer_norm: Option<RmsNorm>,
     pre_feed_forward_norm: Option<Norm>,
-    feed_forward: FeedForward,
+    feed_forward: Option<FeedForward>,
     /// Learned factors of the mixer's output, the network's, and the embeddings that are added after them.
     gains: Option<[Tensor; 3]>,
     post_feed_forward_norm: Option<RmsNorm>,
     /// True if the network reads the stream as it was before the mixer, normed as for the mixer if it has no norm.
     parallel: bool,
+    /// The places of its caches among those of a sequence.
+    #[parameters(skip)]
+    pub(super) caches: Range<usize>,
 }
 
 impl Layer {
@@ -50,6 +55,10 @@ impl Layer {
             ],
             NormPlacement::Parallel => [Some("input_layernorm"), None, None, None],
             NormPlacement::ParallelPair => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
+            NormPlacement::Single => match config.mixer {
+                decoder::Mixer::Absent => [None, None, Some("input_layernorm"), None],
+                _ => [Some("input_layernorm"), None, None, None],
+            },
         };
         let path = |name: &str| format!("layers.{layer}.{name}");
         let (width, kind, dtype) = (loading.config.hidden_size as i32, loading.config.norm, loading.dtype);
@@ -76,16 +85,30 @@ impl Layer {
         let pre_mixer_norm = pre_mixer_norm.filter(|_| config.mixer != decoder::Mixer::Absent);
         let pre_feed_forward_norm =
             pre_feed_forward_norm.filter(|_| config.feed_forward != decoder::FeedForward::Absent);
+        let mixer = Mixer::load(&config.mixer, layer, loading)?;
+        let first = loading.caches;
+        loading.caches += mixer.as_ref().map_or(0, |mixer| mixer.caches().len());
         Ok(Self {
+            caches: first..loading.caches,
+            mixer,
             pre_mixer_norm: before(pre_mixer_norm, loading.weights)?,
             post_mixer_norm: after(post_mixer_norm, after_mixer, loading.weights)?,
             pre_feed_forward_norm: before(pre_feed_forward_norm, loading.weights)?,
             post_feed_forward_norm: after(post_feed_forward_norm, after_network, loading.weights)?,
             parallel: matches!(config.norms, NormPlacement::Parallel | NormPlacement::ParallelPair),
             gains: gains(layer, loading)?,
-            mixer: Mixer::load(&config.mixer, layer, loading)?,
             feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
+    }
+
+    /// Its empty caches for one sequence.
+    pub(super) fn caches(&self) -> Vec<Cache> {
+        self.mixer.as_ref().map_or_else(Vec::new, Mixer::caches)
+    }
+
+    /// The index of its mask, and the place of the cache that tells it.
+    pub(super) fn mask(&self) -> Option<(usize, usize)> {
+        Some((self.mixer.as_ref()?.mask()?, self.caches.start))
     }
 
     /// Takes the residual stream through this layer.
@@ -96,24 +119,24 @@ impl Layer {
         residual_add: &ResidualAdd,
         caches: &mut [&mut Cache],
     ) -> Result<()> {
-        if let Mixer::CrossAttention(cross) = &self.mixer {
-            return self.cross_attend(cross, stream, step, residual_add, caches);
+        match (&self.mixer, &self.feed_forward) {
+            (Some(Mixer::CrossAttention(cross)), _) => {
+                return self.cross_attend(cross, stream, step, residual_add, caches);
+            }
+            (Some(mixer), Some(feed_forward)) if self.parallel => {
+                return self.beside((mixer, feed_forward), stream, step, residual_add, caches);
+            }
+            _ => {}
         }
-        if self.parallel {
-            return self.beside(stream, step, residual_add, caches);
-        }
-        if !matches!(self.mixer, Mixer::Absent) {
+        if let Some(mixer) = &self.mixer {
             let mixed = norm::read(self.pre_mixer_norm.as_ref(), stream, |stream, norm| {
-                self.mixer.forward(stream, norm, step, caches)
+                mixer.forward(stream, norm, step, caches)
             })?;
             let mixed = self.gained(mixed, 0)?;
             residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
         }
-        if matches!(self.feed_forward, FeedForward::Absent) {
-            return Ok(());
-        }
-        let fed = self.gained(self.feed(stream)?, 1)?;
-        residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())?;
+        let fed = |fed| self.gained(fed, 1);
+        self.add_fed(stream, residual_add, fed)?;
         match &step.embedded {
             Some(embedded) => residual_add.add(stream, self.gained(embedded.clone(), 2)?, None),
             None => Ok(()),
@@ -128,16 +151,30 @@ impl Layer {
         }
     }
 
-    /// The network's output for the normed stream.
-    fn feed(&self, stream: &mut ResidualStream<'_>) -> Result<Tensor> {
+    /// Adds the network's output for the normed stream, changed by `change`, if there is a network.
+    fn add_fed<'a>(
+        &'a self,
+        stream: &mut ResidualStream<'a>,
+        residual_add: &ResidualAdd,
+        change: impl FnOnce(Tensor) -> Result<Tensor>,
+    ) -> Result<()> {
+        let Some(feed_forward) = &self.feed_forward else {
+            return Ok(());
+        };
+        let fed = self.feed(feed_forward, stream)?;
+        residual_add.add(stream, change(fed)?, self.post_feed_forward_norm.as_ref())
+    }
+
+    fn feed(&self, feed_forward: &FeedForward, stream: &mut ResidualStream<'_>) -> Result<Tensor> {
         norm::read(self.pre_feed_forward_norm.as_ref(), stream, |stream, norm| {
-            self.feed_forward.forward(stream, norm)
+            feed_forward.forward(stream, norm)
         })
     }
 
     /// The same for a layer whose mixer and network read the same stream.
     fn beside<'a>(
         &'a self,
+        (mixer, feed_forward): (&Mixer, &FeedForward),
         stream: &mut ResidualStream<'a>,
         step: &Step<'_>,
         residual_add: &ResidualAdd,
@@ -148,11 +185,11 @@ impl Layer {
             None => stream.sum()?.clone(),
         };
         let mut read = ResidualStream::new(normed);
-        let mixed = self.mixer.forward(&mut read, None, step, caches)?;
+        let mixed = mixer.forward(&mut read, None, step, caches)?;
         if self.pre_feed_forward_norm.is_some() {
             read = ResidualStream::new(stream.sum()?.clone());
         }
-        let fed = self.feed(&mut read)?;
+        let fed = self.feed(feed_forward, &mut read)?;
         residual_add.add(stream, mixed.add(&fed)?, None)
     }
 
@@ -177,9 +214,7 @@ impl Layer {
             cross.gate_attention(&found, &states)?,
             self.post_mixer_norm.as_ref(),
         )?;
-        let fed = self.feed(stream)?;
-        let fed = cross.gate_feed_forward(&fed, &states)?;
-        residual_add.add(stream, fed, self.post_feed_forward_norm.as_ref())
+        self.add_fed(stream, residual_add, |fed| cross.gate_feed_forward(&fed, &states))
     }
 }
 

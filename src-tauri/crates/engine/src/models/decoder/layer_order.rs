@@ -1,28 +1,24 @@
-//! The order in which the stream goes through the layers, and which cache each of them has then.
+//! The order in which the stream goes through the layers, and which caches each of them has then.
+
+use std::ops::Range;
 
 /// The layers in their order, several times if a model says so.
 pub(super) struct LayerOrder {
     loops: usize,
-    /// For each layer the number of those before it that keep anything; `None` if it keeps nothing itself.
-    caches: Vec<Option<usize>>,
-    /// The number of layers that keep anything.
+    /// The places of each layer's caches among those of all layers.
+    caches: Vec<Range<usize>>,
+    /// The number of caches of all layers.
     kept: usize,
 }
 
 impl LayerOrder {
-    /// Layers that keep something or not, gone through so many times.
-    pub(super) fn new(keep: impl Iterator<Item = bool>, loops: u32) -> Self {
-        let mut kept = 0;
-        let caches = keep.map(|keeps| {
-            let cache = keeps.then_some(kept);
-            kept += usize::from(keeps);
-            cache
-        });
-        let caches = caches.collect();
+    /// Layers with their caches, one after another, gone through so many times.
+    pub(super) fn new(caches: impl Iterator<Item = Range<usize>>, loops: u32) -> Self {
+        let caches: Vec<_> = caches.collect();
         Self {
             loops: loops as usize,
+            kept: caches.last().map_or(0, |last| last.end),
             caches,
-            kept,
         }
     }
 
@@ -41,9 +37,10 @@ impl LayerOrder {
         (0..self.steps()).map(|step| (step, self.layer(step)))
     }
 
-    /// The place of a step's cache among those of a sequence, if its layer keeps anything.
-    pub(super) fn cache(&self, step: usize) -> Option<usize> {
-        Some(self.caches[self.layer(step)]? + step / self.caches.len() * self.kept)
+    /// The places of a step's caches among those of a sequence.
+    pub(super) fn caches(&self, step: usize) -> Range<usize> {
+        let (of_layer, before) = (&self.caches[self.layer(step)], step / self.caches.len() * self.kept);
+        of_layer.start + before..of_layer.end + before
     }
 }
 
@@ -53,18 +50,8 @@ mod tests {
 
     #[test]
     fn each_time_has_caches_of_its_own_and_layers_without_any_take_no_place() {
-        let order = LayerOrder::new([false, true, true].into_iter(), 2);
-        let run: Vec<_> = order.run().map(|(step, layer)| (layer, order.cache(step))).collect();
-        assert_eq!(
-            run,
-            [
-                (0, None),
-                (1, Some(0)),
-                (2, Some(1)),
-                (0, None),
-                (1, Some(2)),
-                (2, Some(3))
-            ]
-        );
+        let order = LayerOrder::new([0..0, 0..1, 1..3].into_iter(), 2);
+        let run: Vec<_> = order.run().map(|(step, layer)| (layer, order.caches(step))).collect();
+        assert_eq!(run, [(0, 0..0), (1, 0..1), (2, 1..3), (0, 3..3), (1, 3..4), (2, 4..6)]);
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct LoadContext<'a, 'w> {
     pub(super) ropes: &'a [Rope],
     /// The windows met so far; attention refers to its mask by the index.
     pub(super) windows: &'a mut Vec<Option<u32>>,
+    /// The caches of the layers met so far.
+    pub(super) caches: usize,
 }
 
 impl LoadContext<'_, '_> {

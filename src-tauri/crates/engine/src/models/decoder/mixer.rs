@@ -13,8 +13,12 @@ use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::delta_net::DeltaNet;
 use crate::models::decoder::feed_forward::linear_part;
 use crate::models::decoder::gated_conv::GatedConv;
+use crate::models::decoder::joint::Joint;
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::mamba::Mamba;
+use crate::models::decoder::mamba2::Mamba2;
 use crate::models::decoder::mla::Mla;
+use crate::models::decoder::rg_lru::RgLru;
 use crate::models::decoder::step::Step;
 
 /// A mixer of any kind.
@@ -26,18 +30,27 @@ pub(super) enum Mixer {
     Mla(Box<Mla>),
     CrossAttention(Box<CrossAttention>),
     Linear(Linear),
-    Absent,
+    Mamba(Box<Mamba>),
+    Mamba2(Box<Mamba2>),
+    Joint(Box<Joint>),
+    RgLru(Box<RgLru>),
 }
 
 impl Mixer {
+    /// The mixer of a layer; `None` if it has none.
     pub(super) fn load(
         config: &decoder::Mixer,
         layer: usize,
         loading: &mut LoadContext<'_, '_>,
-    ) -> error::Result<Self> {
+    ) -> error::Result<Option<Self>> {
         let path = format!("layers.{layer}");
         let at = |name: &str| format!("{path}.{name}");
-        Ok(match config {
+        Ok(Some(match config {
+            decoder::Mixer::Absent => return Ok(None),
+            decoder::Mixer::Mamba(config) => Self::Mamba(Box::new(Mamba::load(config, &at("mamba"), loading)?)),
+            decoder::Mixer::Mamba2(config) => Self::Mamba2(Box::new(Mamba2::load(config, &at("mamba"), loading)?)),
+            decoder::Mixer::RgLru(config) => Self::RgLru(Box::new(RgLru::load(config, &at("recurrent"), loading)?)),
+            decoder::Mixer::Joint(config) => Self::Joint(Box::new(Joint::load(config, &path, loading)?)),
             decoder::Mixer::Attention(config) => Self::Attention(Attention::load(config, &at("self_attn"), loading)?),
             decoder::Mixer::DeltaNet(config) => Self::DeltaNet(DeltaNet::load(config, &at("linear_attn"), loading)?),
             decoder::Mixer::Mla(config) => Self::Mla(Box::new(Mla::load(config, &at("self_attn"), loading)?)),
@@ -46,40 +59,36 @@ impl Mixer {
                 Self::CrossAttention(Box::new(CrossAttention::load(config, &path, loading)?))
             }
             decoder::Mixer::Linear(config) => Self::Linear(linear_part(*config, &at("self_attn"), loading)?),
-            decoder::Mixer::Absent => Self::Absent,
-        })
+        }))
     }
 
-    /// An empty cache, if it keeps anything.
-    pub(super) fn cache(&self) -> Option<Cache> {
-        Some(match self {
+    /// Its empty caches for one sequence. The first is that of its attention, if it has one.
+    pub(super) fn caches(&self) -> Vec<Cache> {
+        vec![match self {
+            Self::Joint(joint) => return joint.caches(),
+            Self::Linear(_) => return Vec::new(),
             Self::Attention(attention) => attention.cache(),
             Self::Mla(mla) => mla.cache(),
-            Self::DeltaNet(_) | Self::GatedConv(_) => Cache::Recurrent(RecurrentCache::default()),
+            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba(_) | Self::Mamba2(_) | Self::RgLru(_) => {
+                Cache::Recurrent(RecurrentCache::default())
+            }
             Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
-            Self::Linear(_) | Self::Absent => return None,
-        })
+        }]
     }
 
     /// The index of its mask, for mixers with a cache of keys.
     pub(super) fn mask(&self) -> Option<usize> {
         match self {
             Self::Attention(attention) => Some(attention.mask()),
+            Self::Joint(joint) => Some(joint.mask()),
             Self::Mla(mla) => Some(mla.mask()),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::CrossAttention(_) | Self::Linear(_) | Self::Absent => None,
-        }
-    }
-
-    /// The window of attention that has one.
-    pub(super) fn window(&self) -> Option<u32> {
-        match self {
-            Self::Attention(attention) => attention.window(),
-            Self::Mla(_)
-            | Self::DeltaNet(_)
+            Self::DeltaNet(_)
             | Self::GatedConv(_)
-            | Self::CrossAttention(_)
+            | Self::Mamba(_)
+            | Self::Mamba2(_)
+            | Self::RgLru(_)
             | Self::Linear(_)
-            | Self::Absent => None,
+            | Self::CrossAttention(_) => None,
         }
     }
 
@@ -96,8 +105,11 @@ impl Mixer {
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
             Self::Linear(linear) => linear.forward_normed(stream, norm),
+            Self::Mamba(mamba) => mamba.forward(&stream.normed(norm)?, caches),
+            Self::Mamba2(mamba) => mamba.forward(&stream.normed(norm)?, caches),
+            Self::RgLru(unit) => unit.forward(&stream.normed(norm)?, caches),
+            Self::Joint(joint) => joint.forward(&stream.normed(norm)?, step, caches),
             Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
-            Self::Absent => unreachable!("its layer does not ask it"),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::models::decoder::load_context::LoadContext;
 #[derive(Parameters)]
 pub struct Mlp {
     activation: Activation,
-    /// gate_proj and up_proj side by side.
+    /// gate_proj, if there is one, and up_proj side by side.
     gate_up_proj: Linear,
     /// The norm of what comes before the last projection.
     inner_norm: Option<RmsNorm>,
@@ -23,11 +23,14 @@ pub struct Mlp {
 impl Mlp {
     /// Loads what stands below `path`: `gate_proj` and `up_proj`, or both in one `gate_up_proj` (Phi 3, GLM 4), or row
     /// by row in turn in `gate_up_pairs` (Falcon-OCR), or in the other order in `up_gate_proj` (OLMo 1), and `down_proj`.
+    /// Without a gate there is `up_proj` alone.
     pub fn load(config: &DenseConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (hidden, width) = (loading.config.hidden_size as i32, config.width as i32);
         let at = |name: &str| format!("{path}.{name}");
         let has = |name: &str| loading.weights.has(&format!("{path}.{name}.weight"));
-        let (names, parts): (&[&str], Vec<Projection>) = if has("gate_up_proj") {
+        let (names, parts): (&[&str], Vec<Projection>) = if !config.activation.is_gated() {
+            (&["up_proj"], vec![Projection::new(at("up_proj"), width)])
+        } else if has("gate_up_proj") {
             (&["gate_up_proj"], vec![Projection::new(at("gate_up_proj"), 2 * width)])
         } else if has("gate_up_pairs") {
             let pairs = Projection::new(at("gate_up_pairs"), 2 * width);

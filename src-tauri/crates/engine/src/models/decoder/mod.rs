@@ -11,9 +11,12 @@ mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
 mod indexer;
+mod joint;
 mod layer;
 mod layer_order;
 mod load_context;
+mod mamba;
+mod mamba2;
 mod mixer;
 mod mla;
 mod mlp;
@@ -22,6 +25,8 @@ mod output_gate;
 mod plain_mlp;
 mod positions;
 mod residual_add;
+mod rg_lru;
+mod router;
 mod sparse_moe;
 mod step;
 
@@ -64,9 +69,9 @@ pub struct Decoder {
     /// True if the last norm ends each of several loops.
     loops_normed: bool,
     ropes: Vec<Rope>,
-    /// For each window a layer that has it, and the place of its cache, which then tells its mask.
+    /// The windows, each with the place of a cache that tells its mask.
     #[parameters(skip)]
-    windows: Vec<(usize, usize)>,
+    windows: Vec<(Option<u32>, usize)>,
     /// Positions of a chunk, for layers that stay in theirs.
     chunk: Option<u32>,
     #[parameters(skip)]
@@ -127,13 +132,14 @@ impl Decoder {
             dtype,
             ropes: &ropes,
             windows: &mut windows,
+            caches: 0,
         };
         let numbers = (0..).filter(|number| !config.absent_layers.contains(number));
         let layers: Vec<Layer> = numbers
             .zip(&config.layers)
             .map(|(number, layer)| Layer::load(layer, number as usize, &mut loading))
             .collect::<error::Result<_>>()?;
-        let order = LayerOrder::new(layers.iter().map(|layer| layer.mixer.cache().is_some()), config.loops);
+        let order = LayerOrder::new(layers.iter().map(|layer| layer.caches.clone()), config.loops);
         let model = Self {
             hidden_size: config.hidden_size,
             vocabulary: config.vocab_size,
@@ -146,31 +152,22 @@ impl Decoder {
             embed_positions,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
             residual_add: ResidualAdd::new(config, dtype)?,
-            windows: (0..windows.len())
-                .filter_map(|window| layers.iter().position(|layer| layer.mixer.mask() == Some(window)))
-                .filter_map(|layer| Some((layer, order.cache(layer)?)))
+            windows: windows
+                .into_iter()
+                .enumerate()
+                .filter_map(|(index, window)| {
+                    let mut masks = layers.iter().filter_map(Layer::mask);
+                    masks.find_map(|(mask, cache)| (mask == index).then_some((window, cache)))
+                })
                 .collect(),
             layers,
             order,
             loops_normed: config.loops_normed,
             ropes,
-            chunk: config.layers.iter().find_map(|layer| match &layer.mixer {
-                decoder::Mixer::Attention(attention) => attention.chunk,
-                decoder::Mixer::DeltaNet(_)
-                | decoder::Mixer::GatedConv(_)
-                | decoder::Mixer::Mla(_)
-                | decoder::Mixer::CrossAttention(_)
-                | decoder::Mixer::Linear(_)
-                | decoder::Mixer::Absent => None,
-            }),
+            chunk: config.layers.iter().find_map(|layer| layer.mixer.attention()?.chunk),
             query_scaling: config.layers.iter().find_map(|layer| match &layer.mixer {
-                decoder::Mixer::Attention(attention) => attention.query_scaling,
                 decoder::Mixer::Mla(latent) => latent.query_scaling,
-                decoder::Mixer::DeltaNet(_)
-                | decoder::Mixer::GatedConv(_)
-                | decoder::Mixer::CrossAttention(_)
-                | decoder::Mixer::Linear(_)
-                | decoder::Mixer::Absent => None,
+                mixer => mixer.attention()?.query_scaling,
             }),
             norm,
             gains: config.gains,
@@ -209,10 +206,10 @@ impl Decoder {
         self.vocabulary
     }
 
-    /// One empty cache for each layer that keeps anything, as often as the stream goes through it.
+    /// The empty caches of all layers, as often as the stream goes through them.
     pub fn caches(&self) -> Vec<Cache> {
         let layers = self.order.run().map(|(_, layer)| &self.layers[layer]);
-        layers.filter_map(|layer| layer.mixer.cache()).collect()
+        layers.flat_map(Layer::caches).collect()
     }
 
     /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or
@@ -228,11 +225,8 @@ impl Decoder {
             if layer == 0 && index > 0 {
                 self.begin_again(&mut stream)?;
             }
-            let mut caches = match self.order.cache(index) {
-                Some(cache) => of_layer(sequences, cache),
-                None => Vec::new(),
-            };
-            self.layers[layer].forward(&mut stream, &step, &self.residual_add, &mut caches)?;
+            let caches = &mut of_layer(sequences, self.order.caches(index));
+            self.layers[layer].forward(&mut stream, &step, &self.residual_add, caches)?;
             if let Some(deep) = input.deep(index)? {
                 stream.add(deep, None, None)?;
             }
@@ -308,7 +302,7 @@ impl Decoder {
             masks: self
                 .windows
                 .iter()
-                .map(|(_, cache)| sequences[0][*cache].mask(length, last_seen.as_deref()))
+                .map(|(_, place)| sequences[0][*place].mask(length, last_seen.as_deref()))
                 .collect::<Result<_>>()?,
             chunks: match self.chunk {
                 Some(chunk) => {
@@ -346,9 +340,18 @@ fn is_original(weights: &Weights<'_>, mark: OriginalMark) -> bool {
 }
 
 /// The config with what only the weights tell.
-fn as_stored(config: &DecoderConfig, offset: bool, weights: &Weights<'_>) -> DecoderConfig {
+fn as_stored(config: &DecoderConfig, offset: bool, weights: &mut Weights<'_>) -> DecoderConfig {
     let mut config = config.clone();
     config.norm.offset |= offset;
+    if let Some(folded) = &config.folded {
+        if is_original(weights, OriginalMark::Convolutions) {
+            config.embedding_multiplier = Some(folded.embedding);
+            config.logits_divisor = Some(folded.logits.recip());
+            weights.scale(&folded.matrices);
+        } else if config.lm_head == LmHead::Tied || !weights.has("lm_head.weight") {
+            config.logits_divisor = Some(folded.embedding / folded.logits);
+        }
+    }
     // Conversions for text alone may leave out the tokens that stand for images.
     let stored = weights.shape("embed_tokens.weight").and_then(|shape| shape.first());
     if stored.is_some_and(|rows| *rows == config.vocab_size as i32) {
@@ -376,28 +379,20 @@ fn turn_projections(config: &DecoderConfig, weights: &mut Weights<'_>) -> error:
 
 /// The ropes for the heads of the layers that use them.
 fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Vec<Rope>> {
-    let heads = config.layers.iter().find_map(|layer| match &layer.mixer {
-        decoder::Mixer::Attention(attention) => Some(attention.heads as i32),
-        decoder::Mixer::Mla(_)
-        | decoder::Mixer::DeltaNet(_)
-        | decoder::Mixer::GatedConv(_)
-        | decoder::Mixer::CrossAttention(_)
-        | decoder::Mixer::Linear(_)
-        | decoder::Mixer::Absent => None,
-    });
+    let heads = config
+        .layers
+        .iter()
+        .find_map(|layer| layer.mixer.attention().map(|attention| attention.heads as i32));
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
-            decoder::Mixer::Attention(attention) => (attention.rope == Some(index)).then_some(attention.head_dim),
             decoder::Mixer::Mla(latent) if latent.rope == index => Some(latent.qk_rope_head_dim),
             decoder::Mixer::Mla(latent) => {
                 let indexer = latent.indexer.filter(|indexer| indexer.rope == index);
                 indexer.map(|indexer| indexer.head_dim)
             }
-            decoder::Mixer::DeltaNet(_)
-            | decoder::Mixer::GatedConv(_)
-            | decoder::Mixer::CrossAttention(_)
-            | decoder::Mixer::Linear(_)
-            | decoder::Mixer::Absent => None,
+            mixer => mixer
+                .attention()
+                .and_then(|attention| (attention.rope == Some(index)).then_some(attention.head_dim)),
         })
     };
     config

@@ -90,6 +90,7 @@ impl SparseMoe {
             hidden: loading.hidden(),
             width: of.moe_intermediate_size as i32,
             bias: false,
+            gated: true,
         };
         let (path, chosen) = (format!("layers.{}", loading.layer), of.top_k_experts as i32);
         let activation = Activation::Gelu(loading.gelu.clone());

@@ -168,7 +168,7 @@ impl Gemma4 {
             let of_layer = self.per_layer_inputs.as_ref().zip(inputs.as_ref());
             let input = of_layer.map(|(inputs, all)| inputs.of_layer(all, index)).transpose()?;
             let caches = if index < own {
-                caches_of_layer(sequences, index)
+                caches_of_layer(sequences, index..index + 1)
             } else {
                 Vec::new()
             };
