@@ -1,6 +1,6 @@
 //! GPT-2, GPT-BigCode (StarCoder 1, SantaCoder) and GPT-J: layer norms, networks without gates and biases nearly
-//! everywhere. The first two add a learned vector for each position to the embeddings; GPT-J turns neighbors of a part of
-//! a head, and has attention and network beside each other. Defaults are those of transformers' `GPT2Config`,
+//! everywhere. The first two add a learned vector for each position to the embeddings; GPT-J turns neighbors of a part
+//! of a head, and has attention and network beside each other. Defaults are those of transformers' `GPT2Config`,
 //! `GPTBigCodeConfig` and `GPTJConfig`.
 
 use super::row::FamilyRow;

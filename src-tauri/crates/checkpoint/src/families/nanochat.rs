@@ -1,6 +1,6 @@
-//! nanochat: norms without factors, after the embedding, of heads and at the end too, halves of a head turn backwards, and
-//! a network without a gate squares. Names are those of mlx-lm or of transformers. Defaults are those of transformers'
-//! `NanoChatConfig`.
+//! nanochat: norms without factors, after the embedding, of heads and at the end too, halves of a head turn backwards,
+//! and a network without a gate squares. Names are those of mlx-lm or of transformers. Defaults are those of
+//! transformers' `NanoChatConfig`.
 
 use super::llama;
 use super::row::FamilyRow;

@@ -1,6 +1,6 @@
-//! PLaMo 1 and 3. In the first, attention and network stand beside each other after one norm, and query heads share keys
-//! in turn. The other has norms around both, stored as their difference from several numbers, and a few layers that see
-//! everything among those that slide. Defaults are those of the `modeling_plamo.py` beside the weights.
+//! PLaMo 1 and 3. In the first, attention and network stand beside each other after one norm, and query heads share
+//! keys in turn. The other has norms around both, stored as their difference from several numbers, and a few layers
+//! that see everything among those that slide. Defaults are those of the `modeling_plamo.py` beside the weights.
 
 use super::llama;
 use super::row::FamilyRow;

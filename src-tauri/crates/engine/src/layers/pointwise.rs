@@ -68,8 +68,8 @@ impl Xielu {
     /// The greatest exponent, unless the weights say otherwise.
     const GREATEST: f32 = -1e-6;
 
-    /// Loads `path.alpha_p` and `path.alpha_n`, from which the factors come by the softplus function, and `path.beta` and
-    /// `path.eps`, if they are there; each is one number.
+    /// Loads `path.alpha_p` and `path.alpha_n`, from which the factors come by the softplus function, and `path.beta`
+    /// and `path.eps`, if they are there; each is one number.
     fn load(weights: &mut Weights<'_>, path: &str, dtype: Dtype) -> error::Result<Self> {
         let mut number = |name: &str, default: Option<f32>| {
             let name = format!("{path}.{name}");

@@ -30,8 +30,8 @@ impl Positions {
         }))
     }
 
-    /// The places `[rows]` of the next `length` positions of sequences that have read `offsets`; in a step that is being
-    /// recorded those of every step to come.
+    /// The places `[rows]` of the next `length` positions of sequences that have read `offsets`; in a step that is
+    /// being recorded those of every step to come.
     ///
     /// # Errors
     /// If one of them is not in the table.
