@@ -33,7 +33,10 @@ fn every_type_of_the_peers_is_loaded_or_refused_by_its_name() {
     for (package, model_type) in &peers {
         // Names of Python modules have no hyphens and no capitals; those of configs may.
         let module = |known: &str| known.replace('-', "_").to_lowercase();
-        if KNOWN_MODEL_TYPES.iter().any(|known| known == model_type || module(known) == *model_type) {
+        if KNOWN_MODEL_TYPES
+            .iter()
+            .any(|known| known == model_type || module(known) == *model_type)
+        {
             loaded += 1;
             continue;
         }

@@ -17,7 +17,10 @@ pub(super) const TEXT: &[Model] = &[
     ("Kimi Linear", &["kimi_linear"]),
     ("Kolibri 1", &["kolibri1"]),
     ("Limite", &["limite"]),
-    ("Ling and Ring with linear attention", &["bailing_moe_linear", "bailing_moe_v3", "bailing_hybrid"]),
+    (
+        "Ling and Ring with linear attention",
+        &["bailing_moe_linear", "bailing_moe_v3", "bailing_hybrid"],
+    ),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
     (
         "LongCat Flash",
