@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 17] = [
+const FAMILIES: [&str; 22] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
