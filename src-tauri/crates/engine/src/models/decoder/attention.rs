@@ -44,7 +44,7 @@ pub struct Attention {
     clip: Option<(Tensor, Tensor)>,
     /// The gate that the output of each head goes through.
     output_gate: Option<OutputGate>,
-    /// What makes the gate, the queries, k_proj and v_proj side by side.
+    /// What makes the queries, k_proj and v_proj side by side, and the gate before or after them.
     qkv_proj: Linear,
     norms: HeadNorms,
     /// True if query head `i` reads key head `i` modulo their number.
@@ -145,7 +145,10 @@ impl Attention {
     ) -> Result<Tensor> {
         let all = self.qkv_proj.forward_normed(stream, norm)?;
         let (gate, all) = match &self.output_gate {
-            Some(gate) => (Some((gate, gate.part(&all)?)), all.slice(1, gate.width(), all.dim(1))?),
+            Some(gate) => {
+                let (numbers, rest) = gate.split(&all)?;
+                (Some((gate, numbers)), rest)
+            }
             None => (None, all),
         };
         let all = match &self.clip {
@@ -364,12 +367,12 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
             [("k_proj", keys), ("v_proj", values)].map(|(name, width)| Projection::new(part(name), width));
         vec![q_proj, k_proj, v_proj]
     };
-    let gate = match source {
-        Some(GateSource::Numbers) => Some((config.heads * config.value_dim) as i32),
-        Some(GateSource::Heads) => Some(config.heads as i32),
-        Some(GateSource::Queries) | None => None,
-    };
-    parts.splice(0..0, gate.map(|width| Projection::new(part("g_proj"), width)));
+    let gate = |width: i32| Projection::new(part("g_proj"), width);
+    match source {
+        Some(GateSource::Numbers) => parts.insert(0, gate((config.heads * config.value_dim) as i32)),
+        Some(GateSource::Heads) => parts.push(gate(config.heads as i32)),
+        Some(GateSource::Queries) | None => {}
+    }
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 

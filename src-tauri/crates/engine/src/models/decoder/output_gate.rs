@@ -34,14 +34,14 @@ impl OutputGate {
         }))
     }
 
-    /// Its numbers for each token.
-    pub fn width(&self) -> i32 {
-        self.heads * self.width
-    }
-
-    /// Its part, the first one, of what the projections gave, `[rows, width]`.
-    pub fn part(&self, all: &Tensor) -> Result<Tensor> {
-        all.slice(1, 0, self.width())
+    /// Its numbers, and the rest of what the projections gave, `[rows, …]`. One number for each head comes last, because
+    /// kernels read whole heads from where a row begins; those of whole heads come first.
+    pub fn split(&self, all: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (width, end) = (self.heads * self.width, all.dim(1));
+        match self.width {
+            1 => Ok((all.slice(1, end - width, end)?, all.slice(1, 0, end - width)?)),
+            _ => Ok((all.slice(1, 0, width)?, all.slice(1, width, end)?)),
+        }
     }
 
     /// What the heads found, `[rows, heads · head's width]`, times the function of the gate's numbers.
