@@ -24,6 +24,14 @@ const COMMON: &str = r#"{
         "no_rope_layer_interval": 4, "max_window_layers": 2, "use_sliding_window": true, "sliding_window_pattern": 2,
         "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 256, "num_kv_shared_layers": 1, "global_head_dim": 32,
         "num_global_key_value_heads": 1, "original_max_position_embeddings": 64, "rope_local_base_freq": 10000.0,
+        "num_query_heads": [4, 2, 4, 4], "num_kv_heads": [2, 1, 2, 4], "ffn_multipliers": [0.5, 1.0, 1.5, 2.25],
+        "ffn_dim_divisor": 16, "loop_num": 2, "loop_window_size": 8, "num_loops": 2, "n_shared_head": 2, "clip_qkv": 8.0,
+        "block_configs": [
+            {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 2.5}},
+            {"attention": {"no_op": true}, "ffn": {"replace_with_linear": true}},
+            {"attention": {"replace_with_linear": true}, "ffn": {"no_op": true}},
+            {"attention": {"n_heads_in_group": 1}, "ffn": {"ffn_mult": 1.0}}
+        ],
         "quantization": {"group_size": 64, "bits": 4, "mode": "affine"}
 }"#;
 
