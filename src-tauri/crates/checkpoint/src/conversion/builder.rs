@@ -45,6 +45,10 @@ pub(super) fn sources(dir: &Path) -> Result<(Vec<String>, BTreeMap<String, Store
                     place.name, place.dtype
                 )));
             }
+            // A shape with a zero in it may claim any number of rows.
+            if place.shape.contains(&0) {
+                return Err(Error::Unsupported(format!("`{}`, which holds nothing", place.name)));
+            }
             let dtype = known_type(place.dtype)
                 .ok_or_else(|| Error::Unsupported(format!("numbers of type {} in `{}`", place.dtype, place.name)))?;
             let stored = Stored {

@@ -7,6 +7,8 @@ mod recipe;
 mod rules;
 mod shards;
 mod target;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
