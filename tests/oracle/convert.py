@@ -1,7 +1,7 @@
 """Quantizes models with `mlx_lm.convert`, for comparing its files with ours.
 
-Each case is MODEL:BITS:GROUP:MODE[:MIXTURE]; OUT has a folder of that name for each, with the colons as dots, or a file of
-that name with `.refused` if mlx-lm cannot convert it. With --load, cases are folders that mlx-lm has to load.
+Each case is MODEL:BITS:GROUP:MODE[:MIXTURE]; OUT has a folder of that name for each, with the colons as dots, or a file
+of that name with `.refused` if mlx-lm cannot convert it. With --load, cases are folders that mlx-lm has to load.
 """
 import argparse
 import importlib

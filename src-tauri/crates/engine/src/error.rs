@@ -75,7 +75,10 @@ pub enum Error {
         free: u64,
     },
     /// A quantized copy could not be written.
-    #[error("cannot write {}: {source}; the original is as it was and nothing of the copy is left", path.display())]
+    #[error(
+        "cannot write {}: {source}; the original is as it was and nothing of the copy is left. Free space or choose another \
+         folder", path.display()
+    )]
     NotWritten {
         /// The file or folder.
         path: PathBuf,

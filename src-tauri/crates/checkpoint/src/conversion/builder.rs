@@ -71,7 +71,7 @@ pub(super) struct Quantized {
     pub undivided: Vec<String>,
 }
 
-/// What the conversion of one model depends on.
+/// All that the conversion of one model depends on.
 pub(super) struct Builder<'a> {
     rules: Rules,
     config: &'a Value,

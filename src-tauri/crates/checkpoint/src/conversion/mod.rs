@@ -59,7 +59,7 @@ impl Stored {
         self.shape.iter().rev().skip(1).product()
     }
 
-    /// So many rows from one on.
+    /// Rows that follow each other, from one on.
     fn piece(&self, from: u64, rows: u64, change: Change) -> Piece {
         Piece {
             file: self.file,

@@ -2,7 +2,7 @@
 
 use crate::config::{Mode, Quantization};
 
-/// What is done to a piece after it was read.
+/// The change of a piece after it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
@@ -28,7 +28,7 @@ pub struct Piece {
     pub rows: u64,
     /// Numbers of a row.
     pub columns: u64,
-    /// What becomes of them.
+    /// Their change.
     pub change: Change,
 }
 

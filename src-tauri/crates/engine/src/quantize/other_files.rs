@@ -1,4 +1,4 @@
-//! What a model's folder holds beside its weights and its config.
+//! The files of a model that are neither weights nor config.
 
 use std::fs;
 use std::io;
@@ -35,8 +35,8 @@ pub struct OtherFile {
     pub bytes: u64,
 }
 
-/// The files of a model's folder that its copy has too, links followed: all but weights, `config.json`, and hidden ones.
-/// Layers of embedding models, which `modules.json` names, are no weights of the model itself and are copied.
+/// The files of a model's folder that its copy has too, links followed: all but weights, `config.json`, and hidden
+/// ones. Layers of embedding models, which `modules.json` names, are no weights of the model itself and are copied.
 pub fn other_files(folder: &Path) -> io::Result<Vec<OtherFile>> {
     let mut found = Vec::new();
     collect(folder, Path::new(""), &modules(folder), &mut found)?;

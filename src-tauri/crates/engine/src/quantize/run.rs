@@ -42,8 +42,8 @@ pub struct Quantized {
     pub undivided: Vec<String>,
 }
 
-/// A recipe of mlx-lm's: 4 bits in groups of 64 unless given, where the format leaves a choice; `sensitive_bits` for the
-/// matrices that lose most.
+/// A recipe of mlx-lm's: 4 bits in groups of 64 unless given, where the format leaves a choice; `sensitive_bits` for
+/// the matrices that lose most.
 ///
 /// # Errors
 /// If MLX has no such format, or mlx-lm no such mixture.

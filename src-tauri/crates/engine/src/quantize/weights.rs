@@ -74,7 +74,8 @@ fn write_shard(
     file.sync_all().map_err(failed)
 }
 
-/// Pieces of no more rows than are read at once. Groups lie within rows, so rows are quantized alike alone and together.
+/// Pieces of no more rows than are read at once. Groups lie within rows, so rows are quantized alike alone and
+/// together.
 fn portions(piece: &Piece, name: &str) -> Result<Vec<Piece>> {
     let row = Piece { rows: 1, ..*piece }.bytes().max(1);
     let most = match piece.change {

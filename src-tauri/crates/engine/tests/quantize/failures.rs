@@ -1,4 +1,4 @@
-//! What is left when a quantization fails.
+//! The state of the disk after a quantization that fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -144,8 +144,7 @@ fn what_is_stopped_leaves_nothing() {
     assert_eq!(names(folder.path()), ["model"]);
 }
 
-/// A disk that is too small, where this computer lets a test have one: a tmpfs in a namespace of its own would need
-/// rights, so `/dev/full` cannot stand in for a folder and a folder of the environment's does.
+/// A disk that is too small, where this computer has one: a tmpfs of a test's own would need rights.
 #[test]
 fn a_disk_without_room_is_told_before_anything_is_written() {
     let Some(small) = std::env::var_os("PONDER_SMALL_DISK").map(PathBuf::from) else {
