@@ -20,8 +20,7 @@ use crate::{app, output};
 pub const EXAMPLES: &str = "Examples:
   ponder quantize Qwen/Qwen3-4B
   ponder quantize Qwen/Qwen3-4B --bits 8 --to ./Qwen3-4B-8bit
-  ponder quantize Qwen/Qwen3-4B --bits 3 --mixed=4
-  ponder quantize ./models/Qwen3-4B --mode mxfp4 --json";
+  ponder quantize ./models/Qwen3-4B --bits 3 --mixed=4 --json";
 
 /// `ponder quantize`.
 #[derive(Args)]
@@ -36,7 +35,10 @@ pub struct QuantizeArgs {
     #[arg(long, value_name = "N")]
     group: Option<u32>,
     /// Format of numbers
-    #[arg(long, value_enum, default_value_t = ModeArg::Affine)]
+    #[arg(
+        long, value_enum, value_name = "affine|mxfp4|mxfp8|nvfp4", hide_possible_values = true,
+        default_value_t = ModeArg::Affine
+    )]
     mode: ModeArg,
     /// Give the most sensitive layers more bits
     #[arg(long, value_name = "BITS", num_args = 0..=1, require_equals = true, default_missing_value = "6")]
