@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::rules::{Experts, Rules};
-use super::target::{Change, Piece, Target};
-use super::Stored;
+use super::target::{Change, Piece, Stored, Target};
 use crate::error::{Error, Result};
 
 /// Experts that come one by one, by the names of their stacks.

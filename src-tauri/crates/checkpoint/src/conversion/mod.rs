@@ -41,41 +41,6 @@ pub struct Conversion {
     pub undivided: Vec<String>,
 }
 
-/// A tensor of the original.
-#[derive(Debug, Clone)]
-struct Stored {
-    file: usize,
-    offset: u64,
-    dtype: &'static str,
-    shape: Vec<u64>,
-}
-
-impl Stored {
-    fn columns(&self) -> u64 {
-        self.shape.last().copied().unwrap_or(1)
-    }
-
-    fn rows(&self) -> u64 {
-        self.shape.iter().rev().skip(1).product()
-    }
-
-    /// Rows that follow each other, from one on.
-    fn piece(&self, from: u64, rows: u64, change: Change) -> Piece {
-        Piece {
-            file: self.file,
-            offset: self.offset + from * self.columns() * target::width(self.dtype),
-            dtype: self.dtype,
-            rows,
-            columns: self.columns(),
-            change,
-        }
-    }
-
-    fn whole(&self, change: Change) -> Vec<Piece> {
-        vec![self.piece(0, self.rows(), change)]
-    }
-}
-
 impl Conversion {
     /// Plans the conversion of the model in a folder, as `mlx_lm.convert` has it. Vision encoders stay as they are,
     /// which mlx-lm leaves out.

@@ -2,7 +2,7 @@
 
 use serde_json::{json, Map, Value};
 
-use super::target::{width, Target};
+use super::target::{width, Part, Target};
 
 /// The most bytes of a file, as mlx-lm has it; a larger tensor gets a file of its own.
 const MOST_BYTES: u64 = 5 << 30;
@@ -29,7 +29,7 @@ pub(super) fn shards(targets: &[Target]) -> (Vec<Shard>, Value) {
 fn shards_of(targets: &[Target], most: u64) -> (Vec<Shard>, Value) {
     let (mut groups, mut filled, mut total) = (Vec::<Vec<usize>>::new(), 0, 0);
     for (index, target) in targets.iter().enumerate() {
-        let bytes: u64 = target.parts().iter().map(super::Part::bytes).sum();
+        let bytes: u64 = target.parts().iter().map(Part::bytes).sum();
         total += bytes;
         match groups.last_mut() {
             Some(group) if filled + bytes <= most => {
@@ -61,7 +61,7 @@ fn shards_of(targets: &[Target], most: u64) -> (Vec<Shard>, Value) {
 }
 
 fn shard(name: String, targets: &[Target], group: Vec<usize>) -> Shard {
-    let mut targets: Vec<(usize, Vec<u64>, Vec<super::Part>)> = group
+    let mut targets: Vec<(usize, Vec<u64>, Vec<Part>)> = group
         .into_iter()
         .map(|index| {
             let parts = targets[index].parts();

@@ -39,6 +39,41 @@ impl Piece {
     }
 }
 
+/// A tensor of the original.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub file: usize,
+    pub offset: u64,
+    pub dtype: &'static str,
+    pub shape: Vec<u64>,
+}
+
+impl Stored {
+    pub fn columns(&self) -> u64 {
+        self.shape.last().copied().unwrap_or(1)
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.shape.iter().rev().skip(1).product()
+    }
+
+    /// Rows that follow each other, from one on.
+    pub fn piece(&self, from: u64, rows: u64, change: Change) -> Piece {
+        Piece {
+            file: self.file,
+            offset: self.offset + from * self.columns() * width(self.dtype),
+            dtype: self.dtype,
+            rows,
+            columns: self.columns(),
+            change,
+        }
+    }
+
+    pub fn whole(&self, change: Change) -> Vec<Piece> {
+        vec![self.piece(0, self.rows(), change)]
+    }
+}
+
 /// A tensor of the converted model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
