@@ -28,6 +28,7 @@ fn arrows_between_rooms_point_one_way() {
                 "checkpoint",
                 "constraint",
                 "cpu-kernels",
+                "files",
                 "media",
                 "mlx",
                 "mlx-kernels",

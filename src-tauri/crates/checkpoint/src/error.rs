@@ -127,6 +127,17 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// A model that is to be quantized is quantized.
+    #[error(
+        "this model is quantized already ({0}); quantize the original, whose weights are float32, float16 or bfloat16"
+    )]
+    AlreadyQuantized(String),
+    /// A model cannot be quantized in this way.
+    #[error("cannot quantize in this way: {0}")]
+    Recipe(String),
+    /// The weights lack something.
+    #[error("the weights lack {0}; fetch or repair the model")]
+    Incomplete(String),
     /// A base model.
     #[error("the model has no chat template, so it cannot hold a conversation; choose an instruction-tuned one")]
     NoTemplate,
@@ -161,6 +172,7 @@ impl From<Error> for protocol::Error {
             | Error::Adapter(_)
             | Error::WeightFormat(_)
             | Error::TokenizerFormat(_)
+            | Error::AlreadyQuantized(_)
             | Error::NoTemplate => ErrorCode::ModelUnsupported,
             Error::Unreadable { .. }
             | Error::NotJson(_)
@@ -171,9 +183,10 @@ impl From<Error> for protocol::Error {
             | Error::InvalidProcessor { .. }
             | Error::Truncated { .. }
             | Error::NotSafetensors { .. }
+            | Error::Incomplete(_)
             | Error::MissingFile(_) => ErrorCode::ModelBroken,
             Error::Vision(_) => ErrorCode::ImageNotSeen,
-            Error::TooNarrow { .. } => ErrorCode::BadRequest,
+            Error::TooNarrow { .. } | Error::Recipe(_) => ErrorCode::BadRequest,
         };
         let message = Self::new(code, error.to_string());
         match error {
@@ -212,6 +225,7 @@ impl From<Error> for protocol::Error {
             Error::WeightFormat(format) => message.narrowed(Reason::ModelFormat).with("format", format),
             Error::TokenizerFormat(file) => message.narrowed(Reason::ModelFormat).with("file", file),
             Error::MissingFile(file) => message.with("file", file),
+            Error::AlreadyQuantized(_) | Error::Recipe(_) | Error::Incomplete(_) => message,
             Error::NoTemplate => message.narrowed(Reason::NoChatTemplate),
         }
     }

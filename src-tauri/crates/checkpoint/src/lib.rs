@@ -3,6 +3,7 @@
 //! takes. Pure: no MLX, network or database.
 
 pub mod config;
+pub mod conversion;
 pub mod image_processor;
 pub mod memory;
 

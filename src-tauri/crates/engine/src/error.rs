@@ -1,6 +1,7 @@
 //! Errors of the engine.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
 
 use protocol::{ErrorCode, Reason};
 
@@ -57,6 +58,36 @@ pub enum Error {
          quantisation, will run"
     )]
     WrongProducts(String),
+    /// A quantized copy would take the place of something.
+    #[error("{} exists already; nothing was written and nothing there was changed. Choose another folder", .0.display())]
+    TargetExists(PathBuf),
+    /// A quantized copy does not fit on the disk.
+    #[error(
+        "the disk of {} has {:.1} GB free and the quantized model needs {:.1} GB; nothing was written. Free space or choose \
+         another disk", path.display(), *free as f64 / 1e9, *needed as f64 / 1e9
+    )]
+    DiskFull {
+        /// The folder.
+        path: PathBuf,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A quantized copy could not be written.
+    #[error(
+        "cannot write {}: {source}; the original is as it was and nothing of the copy is left. Free space or choose another \
+         folder", path.display()
+    )]
+    NotWritten {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A person stopped it.
+    #[error("it was stopped; nothing of it is left")]
+    Stopped,
     /// The job was cancelled; it is no failure, and no listener sees it.
     #[error("it was cancelled")]
     Cancelled,
@@ -175,6 +206,14 @@ pub enum Error {
     WorkerGone,
 }
 
+impl Error {
+    /// A file or folder of a copy that could not be written.
+    pub fn not_written(path: &Path, source: std::io::Error) -> Self {
+        let path = path.to_owned();
+        Self::NotWritten { path, source }
+    }
+}
+
 /// A result of the engine.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -202,7 +241,14 @@ impl From<Error> for protocol::Error {
             | Error::WrongShape { .. } => ErrorCode::ModelBroken,
             Error::NotAFolder(_) => ErrorCode::ModelNotFound,
             Error::Unsupported(_) | Error::WrongProducts(_) => ErrorCode::ModelUnsupported,
+            Error::DiskFull { .. } => ErrorCode::DiskFull,
+            Error::NotWritten { ref source, .. } => match source.kind() {
+                std::io::ErrorKind::StorageFull => ErrorCode::DiskFull,
+                _ => ErrorCode::Storage,
+            },
+            Error::Stopped => ErrorCode::Stopped,
             Error::BadRequest(_)
+            | Error::TargetExists(_)
             | Error::NotForChat
             | Error::NotForEmbeddings
             | Error::NotForRanking
@@ -226,6 +272,15 @@ impl From<Error> for protocol::Error {
             Error::MissingTensor(tensor) => message.with("tensor", tensor),
             Error::WrongShape { name, .. } => message.with("tensor", name),
             Error::NotAFolder(model) => message.with("model", model),
+            Error::TargetExists(path) => message.with("path", path.display().to_string()),
+            Error::DiskFull { path, needed, free } => message
+                .narrowed(Reason::DiskSpace)
+                .with("path", path.display().to_string())
+                .with("needed", needed)
+                .with("free", free),
+            Error::NotWritten { path, source } => message
+                .with("path", path.display().to_string())
+                .with("reason", source.to_string()),
             Error::Unsupported(feature) => message.with("feature", feature),
             Error::WrongProducts(products) => message.narrowed(Reason::DeviceQuantization).with("feature", products),
             Error::NotForChat => message.narrowed(Reason::NotAChatModel),

@@ -24,7 +24,7 @@ use crate::kernels;
 use crate::loaded::{vision_support, OpenFiles};
 use crate::options::EngineOptions;
 use crate::pool::Pool;
-use crate::schedule::command::Command;
+use crate::schedule::command::{Command, ModelAccess};
 use crate::schedule::embeddings::{EmbeddingJob, InputReader};
 use crate::schedule::worker::Worker;
 use crate::state::{EngineState, PendingPrefetch};
@@ -159,6 +159,18 @@ impl MlxEngine {
         if let Some(commands) = &self.0.commands {
             let _ = commands.send(command);
         }
+    }
+
+    /// Makes a call on the worker's thread when no answer runs, and waits for it.
+    pub(crate) fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut dyn ModelAccess) -> Result<T> + Send + 'static,
+    ) -> protocol::Result<T> {
+        let (sender, answer) = channel();
+        self.send(Command::Call(Box::new(move |worker| {
+            let _ = sender.send(catch_panic(|| call(worker)));
+        })));
+        Ok(answer.recv().unwrap_or(Err(Error::WorkerGone))?)
     }
 
     /// Sends a command and waits for its answer.

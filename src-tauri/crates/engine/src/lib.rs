@@ -17,6 +17,7 @@ mod models;
 mod options;
 mod pool;
 mod products;
+mod quantize;
 mod schedule;
 mod sequence;
 mod state;
@@ -30,5 +31,6 @@ pub use error::Error;
 pub use handle::MlxEngine;
 pub use mlx::memory::trim_heap;
 pub use options::{EngineOptions, PromptLookup};
+pub use quantize::{recipe, Mode, Perplexity, QuantizeProgress, Quantized, Recipe, SAMPLE, SAMPLE_CHUNK};
 #[cfg(feature = "bench")]
 pub use sequence::{ImageViews, PromptImage};

@@ -1,13 +1,18 @@
 //! Small files that are there whole or not at all, whoever reads them and whenever the process ends.
 //!
 //! A file is written under a name that no program reads and then renamed, which a reader sees as one step. For the data
-//! folder there is [`write_private`], for folders that other people and programs read [`write_shared`].
+//! folder there is [`write_private`], for folders that other people and programs read [`write_shared`]. A whole folder
+//! appears in the same way by [`DraftFolder`].
+
+mod draft_folder;
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::path::Path;
 
 use tempfile::{Builder, NamedTempFile};
+
+pub use draft_folder::{free_space, DraftFolder};
 
 /// How the name of a draft begins. Only a process that is killed in the middle of writing leaves one behind.
 pub const DRAFT_PREFIX: &str = ".ponder-";

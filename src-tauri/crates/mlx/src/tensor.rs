@@ -110,6 +110,28 @@ impl Tensor {
         Self::new(Array::from_slice(data, shape))
     }
 
+    /// Numbers of any type as files hold them, the lowest byte first.
+    ///
+    /// # Errors
+    /// If there are not as many bytes as type and shape make.
+    pub fn from_bytes(bytes: &[u8], shape: &[i32], dtype: Dtype) -> Result<Self> {
+        let length = i32::try_from(bytes.len()).map_err(|_| Error::Failed(format!("{} bytes at once", bytes.len())))?;
+        Self::new(Array::from_slice(bytes, &[length]))
+            .view(dtype)?
+            .reshape(shape)
+    }
+
+    /// Waits for all elements and copies them out as files hold them, the lowest byte first.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let plain = self.contiguous()?.reshape(&[-1])?.view(Dtype::Uint8)?;
+        eval([&plain])?;
+        let slice = plain
+            .array
+            .try_as_slice::<u8>()
+            .map_err(|error| Error::Failed(error.to_string()))?;
+        Ok(slice.to_vec())
+    }
+
     /// The handle, for calls into MLX.
     pub fn raw(&self) -> mlx_array {
         self.array.as_ptr()
@@ -286,8 +308,28 @@ pub fn load_safetensors(path: &Path) -> Result<Vec<(String, Tensor)>> {
 
 #[cfg(test)]
 mod tests {
+    use super::Tensor;
     use crate::ops::ids_tensor;
     use crate::Dtype;
+
+    #[test]
+    fn bytes_of_a_file_come_back_as_they_were() {
+        crate::device::connect().unwrap();
+        let bytes: Vec<u8> = (0..24).collect();
+        for (dtype, shape) in [
+            (Dtype::Uint8, [4, 6]),
+            (Dtype::Bfloat16, [3, 4]),
+            (Dtype::Float32, [3, 2]),
+            (Dtype::Uint32, [6, 1]),
+        ] {
+            let tensor = Tensor::from_bytes(&bytes, &shape, dtype).unwrap();
+            assert_eq!((tensor.shape(), tensor.dtype()), (&shape[..], dtype));
+            assert_eq!(tensor.to_bytes().unwrap(), bytes);
+            let turned = tensor.swapaxes(0, 1).unwrap().swapaxes(0, 1).unwrap();
+            assert_eq!(turned.to_bytes().unwrap(), bytes);
+        }
+        assert!(Tensor::from_bytes(&bytes, &[5, 5], Dtype::Uint8).is_err());
+    }
 
     #[test]
     fn a_broadcast_view_is_copied_out_as_it_is_seen() {

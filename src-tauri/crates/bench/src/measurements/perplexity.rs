@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use cli::output;
+use engine::Perplexity;
 use prompt::ChatProcessor;
 use protocol::{Error, ErrorCode};
 use serde_json::json;
@@ -45,15 +46,11 @@ pub async fn run(args: PerplexityArgs) -> Result<()> {
         let reason = format!("the text has fewer than {} tokens", args.chunk);
         return Err(Error::new(ErrorCode::BadRequest, reason).into());
     }
-    let (mut sum, mut predictions) = (0.0, 0_usize);
-    for chunk in tokens.chunks(args.chunk) {
-        let rows = engine.logits(model.clone(), chunk.to_vec(), true, None)?;
-        for (row, next) in rows.iter().zip(&chunk[1..]).skip(args.chunk / 2) {
-            sum += surprise(row, *next as usize);
-            predictions += 1;
-        }
-    }
-    let perplexity = (sum / predictions as f64).exp();
+    let measured = engine.perplexity(model.clone(), tokens.clone(), args.chunk)?;
+    let Perplexity {
+        perplexity,
+        predictions,
+    } = measured;
     if args.json {
         output::line(&json!({
             "model": model.reference, "chunk": args.chunk, "predictions": predictions, "perplexity": perplexity,
@@ -66,11 +63,4 @@ pub async fn run(args: PerplexityArgs) -> Result<()> {
         ))?;
     }
     Ok(())
-}
-
-/// The negative logarithm of a token's probability.
-fn surprise(logits: &[f32], token: usize) -> f64 {
-    let most = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-    let sum: f64 = logits.iter().map(|logit| (f64::from(*logit) - most).exp()).sum();
-    sum.ln() + most - f64::from(logits[token])
 }

@@ -31,7 +31,7 @@ impl Mode {
     }
 
     /// The only group size and bits of formats that leave no choice.
-    fn fixed(self) -> Option<(u32, u32)> {
+    pub(crate) fn fixed(self) -> Option<(u32, u32)> {
         match self {
             Mode::Affine => None,
             Mode::Mxfp4 => Some((32, 4)),

@@ -79,6 +79,9 @@ enum Command {
     /// Copy a model folder into Ponder
     #[command(after_help = models::IMPORT_EXAMPLES)]
     Import(models::ImportArgs),
+    /// Write a quantized copy of a model, which needs less memory
+    #[command(after_help = models::QUANTIZE_EXAMPLES)]
+    Quantize(models::QuantizeArgs),
     /// Show how much memory a model needs
     #[command(after_help = fit::EXAMPLES)]
     Fit(fit::FitArgs),
@@ -116,6 +119,7 @@ impl Ponder {
             Command::Verify(args) | Command::Repair(args) => args.json,
             Command::Remove(args) => args.json,
             Command::Import(args) => args.json,
+            Command::Quantize(args) => args.json,
             Command::Fit(args) => args.json,
             Command::Endpoints(args) => args.json,
             Command::Docs(args) => args.json,
@@ -134,6 +138,7 @@ impl Ponder {
         match self.command {
             Command::Ask(args) => return ask::run(args).await,
             Command::Docs(args) => return docs::run(args).await,
+            Command::Quantize(args) => return models::quantize(args).await,
             Command::Chat(args) => chat::run(args).await,
             Command::Embed(args) => embed::run(args).await,
             Command::Models(args) => models::run(args).await,

@@ -14,6 +14,7 @@ mod images;
 mod manual;
 mod mcp;
 mod pull;
+mod quantize;
 mod repair;
 mod scripting;
 mod serve;

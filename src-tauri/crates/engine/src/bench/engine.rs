@@ -1,7 +1,5 @@
 //! Requests of benches and tests that no product makes.
 
-use std::sync::mpsc::channel;
-
 use mlx::{blas, device, memory};
 use prompt::ChatProcessor;
 use protocol::{FolderSource, KvBits, Request};
@@ -10,9 +8,8 @@ use crate::answer::images;
 use crate::answer::request::{folder, read_prompt};
 use crate::bench::logits::logits;
 use crate::bench::speed::{self, BatchFigures, BenchFigures, LookupFigures};
-use crate::error::{catch_panic, Error, Result};
+use crate::error::{catch_panic, Error};
 use crate::handle::MlxEngine;
-use crate::schedule::command::{Command, ModelAccess};
 use crate::sequence::PromptImage;
 
 impl MlxEngine {
@@ -129,17 +126,5 @@ impl MlxEngine {
     /// Waits until nothing is being prefetched.
     pub async fn prefetched(&self) {
         self.shared().prefetched().await;
-    }
-
-    /// Makes a call on the worker's thread when no answer runs, and waits for it.
-    pub(crate) fn call<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&mut dyn ModelAccess) -> Result<T> + Send + 'static,
-    ) -> protocol::Result<T> {
-        let (sender, answer) = channel();
-        self.send(Command::Call(Box::new(move |worker| {
-            let _ = sender.send(catch_panic(|| call(worker)));
-        })));
-        Ok(answer.recv().unwrap_or(Err(Error::WorkerGone))?)
     }
 }

@@ -1,6 +1,5 @@
 //! The commands of the worker.
 
-#[cfg(feature = "bench")]
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,6 @@ use crate::answer::images::RequestImages;
 use crate::answer::job::JobContext;
 use crate::answer::request::WaitingRequest;
 use crate::error::Result;
-#[cfg(feature = "bench")]
 use crate::loaded::LoadedModel;
 use crate::schedule::embeddings::{EmbeddingJob, PreparedTexts};
 use crate::state::{MemoryQuery, PendingPrefetch};
@@ -54,16 +52,13 @@ pub enum Command {
     /// Free every model, when no answer runs, and compute on the device that is set.
     Connect,
     /// Any other call.
-    #[cfg(feature = "bench")]
     Call(Call),
 }
 
-/// A call of a bench or a test, made when no answer runs; it answers by itself and does not panic.
-#[cfg(feature = "bench")]
+/// A call that is made when no answer runs; it answers by itself and does not panic.
 pub type Call = Box<dyn FnOnce(&mut dyn ModelAccess) + Send>;
 
-/// The models of an engine with no running answers, as benches and tests use them.
-#[cfg(feature = "bench")]
+/// The models of an engine with no running answers, as calls use them.
 pub trait ModelAccess {
     /// A model, loaded now if it is not.
     ///

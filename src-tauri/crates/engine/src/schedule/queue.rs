@@ -9,7 +9,6 @@ use tokio::sync::oneshot;
 use crate::answer::job::JobContext;
 use crate::answer::request::WaitingRequest;
 use crate::error::Result;
-#[cfg(feature = "bench")]
 use crate::schedule::command::Call;
 use crate::schedule::embeddings::{EmbeddingJob, PreparedTexts};
 use crate::schedule::limits::{ORDER_PATIENCE, QUEUE_PATIENCE, RETRY};
@@ -42,7 +41,6 @@ pub enum Job {
     /// Free every model, and compute on the device that is set.
     Connect,
     /// Any other call.
-    #[cfg(feature = "bench")]
     Call(Call),
 }
 
@@ -51,7 +49,6 @@ impl Job {
     pub fn needs_idle(&self) -> bool {
         match self {
             Self::UnloadAll(_) | Self::LimitPrefixCaches(_) | Self::Connect => true,
-            #[cfg(feature = "bench")]
             Self::Call(_) => true,
             Self::Load(..) | Self::Generate(..) | Self::Embed(..) | Self::Unload(..) => false,
         }

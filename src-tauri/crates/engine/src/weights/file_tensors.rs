@@ -69,12 +69,13 @@ fn file_tensor(place: &TensorPlace<'_>) -> Option<FileTensor> {
     let shape = place.shape.iter().map(|length| i32::try_from(*length).ok());
     Some(FileTensor {
         offset: place.offset,
-        dtype: dtype(place.dtype)?,
+        dtype: dtype_of(place.dtype)?,
         shape: shape.collect::<Option<_>>()?,
     })
 }
 
-fn dtype(name: &str) -> Option<Dtype> {
+/// The type that headers call so; `None` if MLX has no such numbers.
+pub fn dtype_of(name: &str) -> Option<Dtype> {
     Some(match name {
         "BOOL" => Dtype::Bool,
         "U8" => Dtype::Uint8,

@@ -24,6 +24,7 @@ use crate::products::product_check::{self, Layout};
 
 pub use adapters::{AdapterPart, AdapterPlace, AdapterPlaces, AttachedAdapter};
 pub use experts::ExpertShape;
+pub use file_tensors::dtype_of;
 use file_tensors::{file_tensors, StoredTensor};
 
 /// Gets resident and total bytes between two pieces of a load; an error from it ends the load.

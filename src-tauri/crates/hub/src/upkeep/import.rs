@@ -27,6 +27,15 @@ const LEFT_OUT: [&str; 12] = [
 ];
 
 impl ModelFolder {
+    /// The folder beside imported models for one made of `source`: its name with `ending`. It need not exist.
+    ///
+    /// # Errors
+    /// As [`ModelFolder::import`], if this computer names no place for the app's data.
+    pub fn new_folder(&self, source: &Path, ending: &str) -> Result<PathBuf, Error> {
+        let name = format!("{}-{ending}", name_of(source));
+        Ok(self.import_folder()?.join(name))
+    }
+
     /// Copies a model from a folder after checking it. On the same disk, large files become hard links. Nothing in the
     /// folder is changed. Blocks as long as copying takes.
     ///

@@ -4,7 +4,6 @@
 mod admission;
 mod embeddings;
 mod listener;
-#[cfg(feature = "bench")]
 mod model_access;
 mod unload;
 
@@ -178,7 +177,6 @@ impl Worker {
             Command::UnloadAll(done) => Job::UnloadAll(done),
             Command::LimitPrefixCaches(bytes) => Job::LimitPrefixCaches(bytes),
             Command::Connect => Job::Connect,
-            #[cfg(feature = "bench")]
             Command::Call(call) => Job::Call(call),
         };
         self.prefetches.stop(&self.models);
@@ -212,7 +210,6 @@ impl Worker {
                 }
                 Job::LimitPrefixCaches(bytes) => self.limit_prefix_caches(bytes),
                 Job::Connect => self.connect_anew(),
-                #[cfg(feature = "bench")]
                 Job::Call(call) => call(self),
             }
         }

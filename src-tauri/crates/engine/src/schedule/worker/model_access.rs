@@ -1,4 +1,4 @@
-//! The worker as benches and tests use it.
+//! The worker as calls use it.
 
 use std::rc::Rc;
 #[cfg(feature = "test-support")]
