@@ -43,7 +43,7 @@ fn perplexity(worker: &mut dyn ModelAccess, source: &FolderSource, tokens: &[u32
     }
     worker.unload_all();
     let loaded = worker.ensure_loaded(source)?;
-    let (model, readable) = (&loaded.model, loaded.model.readable());
+    let (model, readable) = (loaded.model(), loaded.model().readable());
     if let Some(token) = tokens.iter().find(|token| **token >= readable) {
         return Err(Error::BadRequest(format!("{token} is no token of this model")));
     }

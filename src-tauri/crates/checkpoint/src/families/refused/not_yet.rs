@@ -27,7 +27,7 @@ pub(super) const TEXT: &[Model] = &[
         &["longcat_flash", "longcat_flash_ngram", "longcat_flash_sparse"],
     ),
     ("MiniMax M3", &["minimax_m3"]),
-    ("Nemotron H, puzzled", &["nemotron_h_puzzle"]),
+    ("Nemotron H Puzzle", &["nemotron_h_puzzle"]),
     ("Nemotron, which writes by diffusion", &["nemotron_labs_diffusion"]),
     ("Phi 3 small", &["phi3small"]),
     ("Phixtral", &["phixtral", "phi-msft"]),

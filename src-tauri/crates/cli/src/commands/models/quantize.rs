@@ -189,6 +189,7 @@ async fn check(args: &QuantizeArgs, engine: &MlxEngine, source: FolderSource, ta
         reference: target.to_string_lossy().into_owned(),
         path: target,
         revision: None,
+        adapter: None,
     };
     let spinner = match args.json {
         true => ProgressBar::hidden(),
