@@ -7,6 +7,8 @@ import argparse
 import importlib
 import multiprocessing
 import os
+import sys
+import types
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -36,6 +38,8 @@ def prepare():
     # On a CPU, compiling needs a C++ compiler at run time and changes no figure.
     mx.disable_compile()
     module.load = load
+    # mlx-lm ends the process where this package is missing, of which it uses nothing (OLMo 1).
+    sys.modules.setdefault("hf_olmo", types.ModuleType("hf_olmo"))
 
 
 def write(models, out, case):

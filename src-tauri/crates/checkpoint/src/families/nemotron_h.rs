@@ -24,7 +24,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(
     parse,
 )];
 
-/// What stands around the layers.
+/// The names around the layers.
 pub(super) const BACKBONE: &[(&str, &str)] = &[
     ("backbone.layers", "layers"),
     ("backbone.embeddings", "embed_tokens"),

@@ -25,7 +25,7 @@ pub struct Linear {
     weight: Product,
     /// Added to every row, `[1, outputs]`.
     bias: Option<Tensor>,
-    /// Where adapters add to it.
+    /// The place at which adapters add to it.
     #[parameters(skip)]
     adapters: Option<Rc<AdapterPlace>>,
 }

@@ -114,7 +114,7 @@ impl StateSpace {
         // The remaining share of the state before the chunk.
         let left = log_decays.cumsum(-2)?.exp()?;
         let attention = queries.matmul(&turned(&places)?)?.mul(&fading)?;
-        // What each chunk adds to the state by its end.
+        // The addition of each chunk to the state by its end.
         let kept = written.mul(&turned(&fading.slice(3, size - 1, size)?)?)?;
         let added = turned(&kept)?.matmul(&places)?;
         let remaining = left.slice(3, size - 1, size)?;

@@ -43,7 +43,7 @@ impl AdapterPlace {
     }
 }
 
-/// What an adapter adds to a product of joined projections.
+/// The addition of an adapter to a product of joined projections.
 pub struct LowRank {
     /// `[inputs, ranks]`
     down: Tensor,

@@ -3,6 +3,7 @@
 mod adapters;
 mod experts;
 mod file_tensors;
+mod matrix;
 mod ternary;
 
 use std::collections::HashMap;
@@ -13,7 +14,6 @@ use checkpoint::config::decoder::RowFactors;
 use checkpoint::{is_unused_tensor, tower_tensor, without_wrappers};
 use checkpoint::{weight_files, Header};
 use mlx::device::{self, device, Device};
-use mlx::ops::join;
 use mlx::quantized::{QuantizationFormat, QuantizedTensor};
 use mlx::tensor::{eval, Tensor};
 use mlx::Dtype;
@@ -26,6 +26,7 @@ pub use adapters::{AdapterPart, AdapterPlace, AdapterPlaces, AttachedAdapter};
 pub use experts::ExpertShape;
 pub use file_tensors::dtype_of;
 use file_tensors::{file_tensors, StoredTensor};
+pub use matrix::{join_quantized, Matrix, Storage};
 
 /// Gets resident and total bytes between two pieces of a load; an error from it ends the load.
 pub type LoadProgress<'a> = dyn FnMut(LoadStep) -> Result<()> + 'a;
@@ -42,66 +43,6 @@ pub enum LoadStep {
     },
     /// The device's kernels are compiled and compared, once on a computer.
     Kernels,
-}
-
-/// A tensor of the checkpoint: plain, or quantized with its parameters inferred from the shapes.
-pub enum Matrix {
-    /// Numbers as they are.
-    Plain(Tensor),
-    /// Small numbers with scales.
-    Quantized(QuantizedTensor),
-}
-
-impl Matrix {
-    /// The numbers, of which quantized ones have become 32 bit floats, in the type that a CPU computes in.
-    pub fn into_f32(self) -> mlx::Result<Tensor> {
-        match self {
-            Self::Plain(numbers) => numbers.astype(Dtype::Float32),
-            Self::Quantized(quantized) => quantized.dequantize_to_f32(),
-        }
-    }
-}
-
-/// How matrices of one input are stored, which says whether they can be joined.
-pub enum Storage<'a> {
-    /// All as they are.
-    Plain(Vec<&'a Tensor>),
-    /// All quantized in one format.
-    Quantized(Vec<&'a QuantizedTensor>),
-    /// In more ways than one.
-    Mixed,
-}
-
-impl<'a> Storage<'a> {
-    /// How these are stored.
-    pub fn of(matrices: &'a [Matrix]) -> Self {
-        let (mut plain, mut quantized) = (Vec::new(), Vec::new());
-        for matrix in matrices {
-            match matrix {
-                Matrix::Plain(rows) => plain.push(rows),
-                Matrix::Quantized(rows) => quantized.push(rows),
-            }
-        }
-        if quantized.is_empty() {
-            return Self::Plain(plain);
-        }
-        match plain.is_empty() && quantized.iter().all(|other| other.format == quantized[0].format) {
-            true => Self::Quantized(quantized),
-            false => Self::Mixed,
-        }
-    }
-}
-
-/// Matrices of one quantized format, of which there is at least one, as one along `axis`.
-pub fn join_quantized(parts: &[&QuantizedTensor], axis: i32) -> mlx::Result<QuantizedTensor> {
-    let field = |of: fn(&QuantizedTensor) -> &Tensor| join(parts.iter().map(|part| of(part)), axis);
-    let biases: Vec<&Tensor> = parts.iter().filter_map(|part| part.biases.as_ref()).collect();
-    Ok(QuantizedTensor {
-        weight: field(|part| &part.weight)?,
-        scales: field(|part| &part.scales)?,
-        biases: (!biases.is_empty()).then(|| join(biases, axis)).transpose()?,
-        format: parts[0].format,
-    })
 }
 
 /// A matrix, or a stack of such, as the file has it.

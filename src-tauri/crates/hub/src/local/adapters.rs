@@ -6,7 +6,6 @@ use checkpoint::{Adapter, ADAPTER_CONFIG};
 use protocol::FolderSource;
 
 use crate::error::Error;
-use crate::local::scan::FoundModel;
 
 /// Parts at the end of a conversion's name that its original does not have.
 const FORMATS: [&str; 16] = [
@@ -24,7 +23,7 @@ pub(crate) fn is_adapter(folder: &Path) -> bool {
 ///
 /// # Errors
 /// [`Error::WillNotRun`] if the adapter cannot be read, [`Error::NoBase`] if no such model is on this computer.
-pub(crate) fn with_base(adapter: &FolderSource, models: &[FoundModel]) -> Result<FolderSource, Error> {
+pub(crate) fn with_base(adapter: &FolderSource, models: &[&FolderSource]) -> Result<FolderSource, Error> {
     let read = Adapter::read(&adapter.path).map_err(Error::from)?;
     let base = read.base.unwrap_or_default();
     let found = base_of(&base, models).ok_or_else(|| Error::NoBase {
@@ -44,11 +43,8 @@ pub(crate) fn added(base: &FolderSource, adapter: PathBuf, reference: String) ->
 }
 
 /// The model of this name or folder; else the first whose name differs in its format alone.
-fn base_of<'a>(base: &str, models: &'a [FoundModel]) -> Option<&'a FolderSource> {
-    let sources = || {
-        let models = models.iter().map(|found| &found.source);
-        models.filter(|source| !is_adapter(&source.path))
-    };
+fn base_of<'a>(base: &str, models: &[&'a FolderSource]) -> Option<&'a FolderSource> {
+    let sources = || models.iter().copied().filter(|source| !is_adapter(&source.path));
     let folder = Path::new(base).canonicalize().ok().filter(|_| !base.is_empty());
     let same = |source: &&FolderSource| {
         source.reference.eq_ignore_ascii_case(base) || folder.as_deref().is_some_and(|folder| source.path == folder)

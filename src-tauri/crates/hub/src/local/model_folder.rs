@@ -131,7 +131,11 @@ impl ModelFolder {
     /// [`Error::NotFound`].
     pub fn find_words(&self, reference: &str) -> Result<FolderSource, Error> {
         let missing = match self.locate(reference) {
-            Ok(found) if is_adapter(&found.source.path) => return with_base(&found.source, &self.found()),
+            Ok(found) if is_adapter(&found.source.path) => {
+                let all = self.found();
+                let sources: Vec<&FolderSource> = all.iter().map(|found| &found.source).collect();
+                return with_base(&found.source, &sources);
+            }
             Ok(found) => return Ok(found.source),
             Err(missing) => missing,
         };
@@ -384,7 +388,8 @@ impl ModelFolder {
 
     /// The list's entry for an adapter: that of its model, with a name and files of its own.
     fn adapter(&self, adapter: &FolderSource, all: &[FoundModel]) -> LocalModel {
-        let base = with_base(adapter, all);
+        let sources: Vec<&FolderSource> = all.iter().map(|found| &found.source).collect();
+        let base = with_base(adapter, &sources);
         let own = FolderSource {
             adapter: None,
             ..base.as_ref().unwrap_or(adapter).clone()

@@ -1,4 +1,4 @@
-//! What stands in place of a mixer or of a network where a search found that less is enough: a projection.
+//! A projection in place of a mixer or of a network, where a search found that less is enough.
 
 use crate::memory::{CacheFormat, FeedForwardCost, MixerCost, Part, Prefill};
 

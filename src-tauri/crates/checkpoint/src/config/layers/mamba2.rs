@@ -38,12 +38,12 @@ pub struct Mamba2Config {
 pub enum ScanNorm {
     /// None: the gate alone (Falcon-H1).
     Gate,
-    /// What came through the gate is normed, in so many groups.
+    /// The gated output is normed, in so many groups.
     AfterGate {
         /// How many.
         groups: u32,
     },
-    /// What is normed in so many groups comes through the gate.
+    /// The output is normed in so many groups and gated then.
     BeforeGate {
         /// How many.
         groups: u32,
@@ -161,7 +161,7 @@ impl Mamba2Config {
         let chunks = rows.div_ceil(chunk);
         let squares = rows * chunk;
         let make = |pass: &mut Prefill<'_>, numbers: u64| pass.take(numbers * WIDE, numbers);
-        // What is written, in the order of the chunks and times its steps.
+        // The inputs of the state, in the order of the chunks and times their steps.
         make(pass, rows * inner);
         // The decay between tokens.
         for numbers in [heads * squares; 2] {
@@ -172,7 +172,7 @@ impl Mamba2Config {
         for numbers in [rows * groups * state_width; 2] {
             make(pass, numbers);
         }
-        // Who reads what of whom.
+        // The weight of each position for each later one.
         for numbers in [groups * squares, heads * squares] {
             make(pass, numbers);
         }

@@ -44,7 +44,7 @@ pub struct Attention {
     clip: Option<(Tensor, Tensor)>,
     /// The gate that the output of each head goes through.
     output_gate: Option<OutputGate>,
-    /// What makes the queries, k_proj and v_proj side by side, and the gate before or after them.
+    /// The projections of queries, keys and values side by side, and the gate before or after them.
     qkv_proj: Linear,
     norms: HeadNorms,
     /// True if query head `i` reads key head `i` modulo their number.
@@ -174,7 +174,7 @@ impl Attention {
             Some(attended) => attended,
             None => self.attend(&queries, (&keys, &values), step, caches)?,
         };
-        // What is found grows as the values do.
+        // The output grows as the values do.
         let attended = match &self.value_scale {
             Some(factor) => attended.mul(factor)?,
             None => attended,
@@ -193,7 +193,7 @@ impl Attention {
         }
     }
 
-    /// What heads `[rows, heads · width]` found that lie by the keys they share, in the order of the checkpoint.
+    /// The output `[rows, heads · width]` of heads that lie by the keys they share, in the order of the checkpoint.
     fn untiled(&self, attended: &Tensor) -> Result<Tensor> {
         let (rows, sharing) = (attended.dim(0), self.heads / self.key_heads);
         let by_key = attended.reshape(&[rows, self.key_heads, sharing, self.width])?;

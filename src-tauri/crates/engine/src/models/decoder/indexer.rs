@@ -9,8 +9,8 @@ use mlx::Result;
 use crate::cache::seen;
 use crate::error;
 use crate::layers::{top_k_indices, LayerNorm, Linear};
+use crate::models::decoder::by_head::by_head;
 use crate::models::decoder::load_context::LoadContext;
-use crate::models::decoder::mla::by_head;
 use crate::models::decoder::step::Step;
 
 /// The epsilon of the norm of its keys.
@@ -34,7 +34,7 @@ pub struct Indexer {
     nothing: Tensor,
 }
 
-/// What the rows of a step ask the index.
+/// The queries of the rows of a step for the index.
 pub struct Question {
     /// `[1, heads, length, width]`, or `[sequences, heads, 1, width]`.
     pub queries: Tensor,

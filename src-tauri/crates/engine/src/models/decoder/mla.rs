@@ -12,6 +12,7 @@ use mlx::Result;
 use crate::cache::{Cache, KvView, PlainCache};
 use crate::error;
 use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
+use crate::models::decoder::by_head::by_head;
 use crate::models::decoder::indexer::{Chosen, Indexer};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::step::Step;
@@ -214,17 +215,6 @@ impl Mla {
     /// The rotary parts of keys for every head.
     fn spread(&self, keys: &Tensor) -> Result<Tensor> {
         keys.broadcast(&[1, self.heads, keys.dim(2), self.rope_dim])
-    }
-}
-
-/// `[length, count · width]` to `[1, count, length, width]`, or the rows of several sequences to `[sequences, count, 1,
-/// width]`.
-pub(super) fn by_head(x: &Tensor, count: i32, sequences: i32) -> Result<Tensor> {
-    let (length, width) = (x.dim(0), x.dim(1) / count);
-    match (length, count) {
-        _ if length == sequences => x.reshape(&[sequences, count, 1, width]),
-        (_, 1) => x.reshape(&[1, 1, length, width]),
-        _ => x.reshape(&[1, length, count, width])?.swapaxes(1, 2),
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`Mixer`](mixer::Mixer) or [`FeedForward`](feed_forward::FeedForward), and one arm in each `match` of its file.
 
 mod attention;
+mod by_head;
 mod cross_attention;
 mod delta_net;
 mod embedding_pass;

@@ -44,7 +44,7 @@ impl OutputGate {
         }
     }
 
-    /// What the heads found, `[rows, heads · head's width]`, times the function of the gate's numbers.
+    /// The output of the heads, `[rows, heads · head's width]`, times the function of the gate's numbers.
     pub fn apply(&self, attended: &Tensor, numbers: &Tensor) -> Result<Tensor> {
         let gate = match &self.zero {
             None => numbers.sigmoid()?,

@@ -95,7 +95,7 @@ impl RgLru {
         let gate = |start: i32| gates.slice(2, start, start + head)?.reshape(&[length, self.width]);
         let inputs = filtered.mul(&gate(0)?)?;
         let decays = gate(head)?.mul(&self.log_decays)?.exp()?;
-        // What goes in is scaled so that the state keeps its size; the first token of a text is not.
+        // The input is scaled so that the state keeps its size; the first token of a text is not.
         let left = self.one.sub(&decays.square()?)?.maximum(&self.smallest)?;
         let scaled = inputs.mul(&left.mul(&left.rsqrt()?)?)?;
         let outputs = each_sequence(caches, |rows, cache| {

@@ -162,7 +162,7 @@ impl SparseMoe {
         sum.map_or_else(|| Tensor::zeros(x.shape(), x.dtype()), Ok)
     }
 
-    /// What the chosen experts give for `x`, `[length, hidden]`.
+    /// The output of the chosen experts for `x`, `[length, hidden]`.
     fn feed(&self, x: &Tensor, indices: &Tensor, shares: &Tensor) -> Result<Tensor> {
         match &self.latents {
             Some([into, back]) => back.forward(&self.experts.forward(&into.forward(x)?, indices, shares)?),

@@ -17,7 +17,7 @@ pub(super) struct Step<'a> {
     pub(super) rotations: Vec<Rotation>,
     /// One per window, for every sequence: one that has a single row sees all of its keys.
     pub(super) masks: Vec<Mask>,
-    /// What the next positions of each sequence see in layers that stay in their chunk; none if there are no such layers.
+    /// The view of the next positions of each sequence in layers that stay in their chunk; none if there are no such layers.
     pub(super) chunks: Vec<InChunk>,
     /// One per sequence.
     pub(super) query_scaling: Vec<Option<QueryScale>>,
@@ -27,7 +27,7 @@ pub(super) struct Step<'a> {
     pub(super) images: &'a [ChunkImage],
 }
 
-/// What the next positions of a sequence see in layers that stay in their chunk.
+/// The view of the next positions of a sequence in layers that stay in their chunk.
 pub(super) struct InChunk {
     /// The first position of the chunk that the first of them is in.
     pub(super) start: i32,
