@@ -42,6 +42,11 @@ pub struct Conversion {
 }
 
 impl Conversion {
+    /// True if models of this type can be copied.
+    pub fn is_possible(model_type: &str) -> bool {
+        rules::are_known(model_type)
+    }
+
     /// Plans the conversion of the model in a folder, as `mlx_lm.convert` has it. Vision encoders stay as they are,
     /// which mlx-lm leaves out.
     ///
@@ -52,7 +57,7 @@ impl Conversion {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
         let parsed = ModelConfig::parse(&text)?;
-        if matches!(parsed.family, Family::Encoder(_)) {
+        if matches!(parsed.family, Family::Encoder(_)) || !Self::is_possible(&parsed.model_type) {
             return Err(Error::Unsupported(format!(
                 "quantizing models of type `{}`",
                 parsed.model_type

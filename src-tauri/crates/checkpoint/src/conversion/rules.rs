@@ -44,6 +44,23 @@ const MOST: Rules = Rules {
     uncast: &[],
 };
 
+/// Types whose copies tests compare with mlx-lm's, byte by byte; others have names and layouts that no rule tells yet.
+#[rustfmt::skip]
+const COMPARED: &[&str] = &[
+    "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "dots1", "ernie4_5", "exaone", "exaone4", "gemma",
+    "gemma2", "gemma3", "gemma3_text", "gemma4", "gemma4_text", "gemma4_unified", "glm4", "glm4_moe",
+    "glm4_moe_lite", "gpt_neox", "gpt_oss", "granite", "granitemoe", "helium", "hunyuan_v1_dense", "internlm2",
+    "internlm3", "kimi_k2", "lfm2", "lfm2-vl", "lfm2_moe", "llama", "mimo", "minicpm", "ministral3", "mistral",
+    "mistral3", "mixtral", "nemotron", "olmo2", "olmo3", "olmoe", "phi", "phi3", "pixtral", "qwen2",
+    "qwen2_5_vl", "qwen2_moe", "qwen2_vl", "qwen3", "qwen3_5", "qwen3_5_moe", "qwen3_moe", "qwen3_next",
+    "qwen3_vl", "qwen3_vl_moe", "seed_oss", "smollm3", "stablelm", "starcoder2", "telechat3",
+];
+
+/// True if the rules hold for models of this type.
+pub fn are_known(model_type: &str) -> bool {
+    COMPARED.contains(&model_type)
+}
+
 /// Routers that mlx-lm keeps as plain numbers.
 const PLAIN_ROUTER: &[&str] = &["mlp.gate"];
 
