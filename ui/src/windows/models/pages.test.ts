@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import type { Error as ModelError } from '../../bindings/Error';
 import { bestFit } from '../../format/fit';
 import { all, click, host, open, pass, the, useWindow } from '../../testing/window';
 
@@ -25,6 +26,27 @@ describe('the window', () => {
     history.replaceState(null, '', '?window=models&page=downloads');
     await open('models');
     expect(chosen()).toEqual(['tab-downloads']);
+  });
+
+  it('lists an adapter below its model, and says whose it is', async () => {
+    const pebble = host.local.find(({ built_in }) => built_in);
+    if (!pebble) throw new Error('no Pebble');
+    const adapter = { ...pebble, reference: '/adapters/style', name: 'style', built_in: false, adapter_of: 'pebble' };
+    const problem: ModelError = {
+      code: 'model_not_found',
+      reason: 'adapter_without_model',
+      message: 'the adapter orphan belongs to owner/Elsewhere',
+      arguments: { adapter: 'orphan', base: 'owner/Elsewhere' },
+    };
+    const orphan = { ...pebble, reference: '/adapters/orphan', name: 'o'.repeat(200), built_in: false, thinking: null, problem };
+    host.local = [pebble, adapter, orphan];
+    await open('models');
+    await click('tab-local');
+    const [first, second, third] = all('model-row');
+    expect(third?.textContent).toContain('adapter for owner/Elsewhere');
+    expect(first?.textContent).not.toContain('Adapter for');
+    expect(second?.dataset['reference']).toBe('/adapters/style');
+    expect(second?.textContent).toContain('Adapter for Pebble');
   });
 
   it('is opened by Pebble, which offers a larger model, where models are found', async () => {
