@@ -90,6 +90,7 @@ export const REASONS: readonly Reason[] = [
   "file_gone",
   "folder_gone",
   "command_missing",
+  "adapter_without_model",
   "model_missing",
   "endpoint_missing",
   "endpoint_model_missing",

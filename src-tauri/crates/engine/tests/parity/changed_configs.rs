@@ -4,7 +4,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use crate::common::oracle::{python, seed, Written};
 use crate::common::source;
-use checkpoint::ModelConfig;
+use checkpoint::{parse_json, ModelConfig};
 use engine::MlxEngine;
 use protocol::{ErrorCode, FolderSource};
 use serde_json::{json, Value};
@@ -56,7 +56,7 @@ fn no_number_of_a_config_makes_a_panic() {
         }
         let path = folder.path().join("config.json");
         let text = std::fs::read_to_string(&path).unwrap();
-        let config: Value = serde_json::from_str(&text).unwrap();
+        let config: Value = parse_json(&text).unwrap();
         let mut all = Vec::new();
         places(&config, "", &mut all);
         for (place, name) in all.iter().enumerate() {
