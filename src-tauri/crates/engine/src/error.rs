@@ -58,6 +58,12 @@ pub enum Error {
          quantisation, will run"
     )]
     WrongProducts(String),
+    /// A draft model has other tokens than the model.
+    #[error("it has other tokens than the model; choose a smaller model of the same family")]
+    OtherTokens,
+    /// A draft model has no room.
+    #[error("there is no memory for it next to the model")]
+    NoRoomBeside,
     /// A quantized copy would take the place of something.
     #[error("{} exists already; nothing was written and nothing there was changed. Choose another folder", .0.display())]
     TargetExists(PathBuf),
@@ -249,6 +255,8 @@ impl From<Error> for protocol::Error {
             Error::Stopped => ErrorCode::Stopped,
             Error::BadRequest(_)
             | Error::TargetExists(_)
+            | Error::OtherTokens
+            | Error::NoRoomBeside
             | Error::NotForChat
             | Error::NotForEmbeddings
             | Error::NotForRanking

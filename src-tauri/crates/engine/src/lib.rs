@@ -30,7 +30,7 @@ pub use bench::test_support;
 pub use error::Error;
 pub use handle::MlxEngine;
 pub use mlx::memory::trim_heap;
-pub use options::{EngineOptions, PromptLookup};
+pub use options::{Drafting, EngineOptions};
 pub use quantize::{recipe, Mode, Perplexity, QuantizeProgress, Quantized, Recipe, SAMPLE, SAMPLE_CHUNK};
 #[cfg(feature = "bench")]
 pub use sequence::{ImageViews, PromptImage};

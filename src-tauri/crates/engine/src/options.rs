@@ -17,20 +17,22 @@ pub struct EngineOptions {
     /// them.
     pub metal_library: Option<PathBuf>,
     /// When answers are drafted from what they repeat.
-    pub prompt_lookup: PromptLookup,
+    pub prompt_lookup: Drafting,
+    /// When the draft model of a request drafts.
+    pub draft_model: Drafting,
     /// The device that computes, whichever is set later; `None` for the best one until another is set.
     pub device: Option<ComputeDevice>,
 }
 
 /// When answers are drafted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PromptLookup {
+pub enum Drafting {
     /// If a pass over a draft takes so little longer than a step on this device that drafts pay, and not for a while
     /// after drafts that were wrong.
     #[default]
     Auto,
     /// Never.
     Off,
-    /// Whenever the last tokens have been there before; for tests.
+    /// Wherever it can be; for tests.
     Always,
 }

@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::error::{catch_panic, Result};
 use crate::kernels::processor;
-use crate::options::{EngineOptions, PromptLookup};
+use crate::options::EngineOptions;
 
 /// The state of the worker that other threads see.
 #[derive(Debug, Default)]
@@ -89,9 +89,9 @@ impl EngineState {
         }
     }
 
-    /// When answers are drafted from what they repeat.
-    pub fn prompt_lookup(&self) -> PromptLookup {
-        self.options.prompt_lookup
+    /// The options that the host started the engine with.
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
     }
 
     /// The number of answers of programs that run at the same time, if that was set.

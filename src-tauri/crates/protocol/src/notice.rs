@@ -79,6 +79,8 @@ pub enum NoticeCode {
     ImageResized,
     /// The image `name` is animated; the model saw its first frame.
     ImageAnimated,
+    /// The draft model was not used, for this `reason`.
+    DraftModelUnused,
     /// A notice of another version of this program; only the message can be shown.
     Unknown,
 }

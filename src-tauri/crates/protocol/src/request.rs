@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Content, ImageBytes, ImageDetail, KvBits, Message, ModelSource, Notice, NoticeCode, Role, Sampling, Thinking,
+    Content, FolderSource, ImageBytes, ImageDetail, KvBits, Message, ModelSource, Notice, NoticeCode, Role, Sampling,
+    Thinking,
 };
 
 /// The beginning of an answer that is to be continued.
@@ -103,6 +104,10 @@ pub struct Request {
     /// KV cache quantization of full attention; `None` for full precision. Layers whose heads do not support it keep
     /// full precision, which a notice `kv_bits` reports.
     pub kv_bits: Option<KvBits>,
+    /// A smaller model with the same tokens that drafts the answer: the tokens stay those of `model`, and there may be
+    /// more of them a second. Only for local models.
+    #[serde(default)]
+    pub draft_model: Option<FolderSource>,
     /// Reports the log probability of each sampled token and of this many of the likeliest, at most 20
     /// ([`EngineEvent::Logprobs`](crate::EngineEvent::Logprobs)); `None` for none. Engines without the capability
     /// `logprobs` ignore it.
@@ -217,6 +222,7 @@ impl Request {
             answer_prefix: None,
             stop: Vec::new(),
             kv_bits: None,
+            draft_model: None,
             top_logprobs: None,
             schema: None,
             call_required: false,
@@ -230,7 +236,6 @@ impl Request {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::FolderSource;
 
     fn image(attachment: &str, alt: &str) -> Content {
         Content::Image {

@@ -93,6 +93,8 @@ pub struct PreparedRequest {
     pub request: Request,
     /// The small files of its model.
     pub files: Arc<ModelFiles>,
+    /// The small files of its draft model, if there is one.
+    pub draft_files: Option<Result<Arc<ModelFiles>>>,
     /// The rendered conversation.
     pub prompt: Prompt,
     /// The images in it.
@@ -148,6 +150,7 @@ fn prepare_as_it_is(open_files: &OpenFiles, mut request: Request) -> Result<Prep
     Ok(PreparedRequest {
         prefix: PrefixTokens::new(&files, &request, &prompt)?,
         images: images.placed(&prompt.images),
+        draft_files: draft_files(open_files, &request, &files),
         boundaries: match request.raw_prompt {
             Some(_) => vec![prompt.ids.len().saturating_sub(1)],
             None => chat.boundaries(&render_request(&request, &plans), &prompt),
@@ -157,6 +160,16 @@ fn prepare_as_it_is(open_files: &OpenFiles, mut request: Request) -> Result<Prep
         request,
         notices,
     })
+}
+
+/// The small files of a request's draft model, whose tokens have to be those of the model.
+fn draft_files(open_files: &OpenFiles, request: &Request, files: &ModelFiles) -> Option<Result<Arc<ModelFiles>>> {
+    let open = |source| {
+        let draft_files = open_files.open(source)?;
+        let same = draft_files.chat()?.tokenizer().has_tokens_of(files.chat()?.tokenizer());
+        same.then_some(draft_files).ok_or(Error::OtherTokens)
+    };
+    request.draft_model.as_ref().map(open)
 }
 
 /// Refuses by its bytes what no rendering makes short enough, which would take seconds to be rendered and tokenized.

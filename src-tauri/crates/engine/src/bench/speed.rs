@@ -12,7 +12,7 @@ use crate::backend::prefill_chunk;
 use crate::error::{Error, Result};
 use crate::kernels::begin;
 use crate::schedule::command::ModelAccess;
-use crate::sequence::prompt_lookup::LENGTHS;
+use crate::sequence::drafts::LENGTHS;
 use crate::sequence::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{decode_step, verify, GenerationTimes, Sequence, SequenceState, Stepping, Tokens};
 
@@ -166,8 +166,9 @@ pub fn bench_lookup(
         let mut sequence = read(model, &ids)?;
         let (start, mut known) = (Instant::now(), 0);
         while known + length + 1 < text.len() {
-            let verified = verify(model.model, &mut sequence, text[known..=known + length].to_vec())?;
+            let mut verified = verify(model.model, &mut sequence, text[known..=known + length].to_vec())?;
             // Right is what single steps gave, whatever a rounding makes of it here.
+            (0..=length).try_for_each(|row| verified.choose(&mut sequence, row).map(drop))?;
             verified.keep(model.model, &mut sequence, length + 1)?;
             known += length + 1;
         }

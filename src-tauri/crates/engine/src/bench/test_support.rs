@@ -9,6 +9,7 @@ use protocol::{FolderSource, JobHandle, KvBits, Request, Sampling};
 use crate::error;
 use crate::handle::MlxEngine;
 use crate::kernels::kernels;
+use crate::sequence::drafts::DraftSequence;
 use crate::sequence::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{decode_step, next_logits, verify, PromptImage, Sequence, SequenceState, Tokens};
 
@@ -305,17 +306,55 @@ impl MlxEngine {
                 if let Some(id) = ids.get_mut(1 + passes * 7 % (length + 2)) {
                     *id = (*id + 1) % model.vocabulary();
                 }
-                let verified = verify(model, &mut sequence, ids)?;
-                let chosen = verified.chosen().to_vec();
-                let kept = if passes % 3 == 0 {
-                    chosen.len().div_ceil(2)
+                let mut verified = verify(model, &mut sequence, ids)?;
+                let most = if passes % 3 == 0 {
+                    length.div_ceil(2)
                 } else {
-                    chosen.len()
+                    length + 1
                 };
-                drafted.extend(&chosen[..kept]);
+                let mut kept = 0;
+                while kept < most && (kept == 0 || verified.goes_on(kept - 1, drafted[drafted.len() - 1])) {
+                    drafted.push(verified.choose(&mut sequence, kept)?);
+                    kept += 1;
+                }
                 verified.keep(model, &mut sequence, kept)?;
             }
             Ok((stepped[1..=tokens].to_vec(), drafted[1..=tokens].to_vec(), passes))
+        })
+    }
+
+    /// The most tokens in a row of which a model's own drafts of its greedy answer go wrong, after drafts that were
+    /// taken back in part; 0 if they are all right.
+    pub fn wrong_drafts_of_itself(
+        &self,
+        model: FolderSource,
+        prompt: Vec<u32>,
+        tokens: usize,
+    ) -> protocol::Result<usize> {
+        const LONGEST: usize = 7;
+        self.call(move |worker| {
+            let loaded = worker.ensure_loaded(&model)?;
+            let (stepping, first) = (loaded.stepping(), prompt.len());
+            let mut text = prompt;
+            let mut whole = DraftSequence::new(stepping, SequenceState::new(stepping.model, None), Vec::new())?;
+            text.extend(whole.draft(stepping, &text, tokens + LONGEST)?);
+            let mut pieces = DraftSequence::new(stepping, SequenceState::new(stepping.model, None), Vec::new())?;
+            let (mut known, mut wrong, mut pass) = (first, 0, 0);
+            while known < first + tokens {
+                let count = 1 + pass % LONGEST;
+                let drafted = pieces.draft(stepping, &text[..known], count)?;
+                let right = drafted.iter().zip(&text[known..]).take_while(|(a, b)| a == b).count();
+                wrong = wrong.max(count - right);
+                // As if the model had said something else after some of them.
+                known += 1 + pass % count;
+                let mut said = text[..known].to_vec();
+                if pass % 2 == 0 {
+                    said[known - 1] ^= 1;
+                }
+                pieces.settle(&said)?;
+                pass += 1;
+            }
+            Ok(wrong)
         })
     }
 

@@ -92,9 +92,14 @@ impl LoadedModels {
 
     /// Adds a model that was loaded.
     pub fn add(&mut self, loaded: Rc<LoadedModel>) {
-        self.schedulers
-            .push(Scheduler::new(loaded, self.shared.prompt_lookup()));
+        self.schedulers.push(Scheduler::new(loaded, self.shared.options()));
         self.publish();
+    }
+
+    /// True if a model answers, embeds, or drafts the answer of another one.
+    fn works(&self, scheduler: &Scheduler) -> bool {
+        let drafts = |other: &Scheduler| other.is_drafted_by(scheduler.loaded());
+        !scheduler.is_empty() || self.schedulers.iter().any(drafts)
     }
 
     /// True if a model of this reference answers.
@@ -103,7 +108,7 @@ impl LoadedModels {
             .schedulers
             .iter()
             .filter(|scheduler| scheduler.loaded().info.reference == reference);
-        named.any(|scheduler| !scheduler.is_empty())
+        named.any(|scheduler| self.works(scheduler))
     }
 
     /// True if a model of this reference is loaded and does not answer.
@@ -126,7 +131,8 @@ impl LoadedModels {
 
     /// The models that do not answer, each with the time at which it will have been idle for its time.
     pub fn unload_times(&self) -> impl Iterator<Item = (&FolderSource, Instant)> {
-        self.schedulers.iter().filter_map(|scheduler| {
+        let idle = self.schedulers.iter().filter(|scheduler| !self.works(scheduler));
+        idle.filter_map(|scheduler| {
             Some((
                 &scheduler.loaded().files.source,
                 scheduler.unload_at(self.unload_after)?,
@@ -136,7 +142,7 @@ impl LoadedModels {
 
     /// The models that answer.
     pub fn answering(&self) -> Vec<FolderSource> {
-        let busy = self.schedulers.iter().filter(|scheduler| !scheduler.is_empty());
+        let busy = self.schedulers.iter().filter(|scheduler| self.works(scheduler));
         busy.map(|scheduler| scheduler.loaded().files.source.clone()).collect()
     }
 
@@ -321,7 +327,7 @@ impl LoadedModels {
     /// [`Error::MemoryShort`] if it does not fit alone.
     pub fn plan_load(&self, source: &FolderSource) -> Result<LoadPlan> {
         let (idle, busy): (Vec<&Scheduler>, Vec<&Scheduler>) =
-            self.schedulers.iter().partition(|scheduler| scheduler.is_empty());
+            self.schedulers.iter().partition(|scheduler| !self.works(scheduler));
         let order: Vec<&LoadedModel> = idle
             .iter()
             .chain(&busy)

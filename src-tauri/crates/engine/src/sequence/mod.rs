@@ -1,11 +1,11 @@
 //! A sequence of tokens as the model reads and continues it.
 
+pub mod drafts;
 mod images;
 pub mod logprobs;
 mod positions;
 pub mod prefix;
 mod prompt_image;
-pub mod prompt_lookup;
 pub mod recorded;
 pub mod sampler;
 mod state;
@@ -82,6 +82,11 @@ impl Sequence {
     /// Its sampler, which has seen all that was read.
     pub fn into_sampler(self) -> Sampler {
         self.sampler
+    }
+
+    /// Passes over a draw that another way of decoding makes and drops.
+    pub fn skip_draw(&mut self) -> Result<()> {
+        Ok(self.sampler.skip_draws(1)?)
     }
 
     /// Takes note of tokens that were read and not chosen by the sampler.

@@ -108,12 +108,6 @@ pub struct Sampler {
     vocabulary: u32,
 }
 
-/// The state that a sampler carries from token to token.
-pub struct SamplerState {
-    key: Tensor,
-    recent: Option<Tensor>,
-}
-
 impl Sampler {
     /// A sampler for a sequence that begins with `prompt`; `xtc_protected` are tokens that XTC leaves alone.
     pub fn new(config: SamplerConfig, prompt: &[u32], xtc_protected: &[u32], vocabulary: u32) -> Result<Self> {
@@ -215,19 +209,6 @@ impl Sampler {
         }
         let scaled = logprobs.mul(&Tensor::scalar(1.0 / self.config.temperature, logprobs.dtype())?)?;
         random_categorical(&scaled, &self.next_key()?)
-    }
-
-    /// Its state at this place of the sequence.
-    pub fn state(&self) -> SamplerState {
-        SamplerState {
-            key: self.key.clone(),
-            recent: self.recent.clone(),
-        }
-    }
-
-    /// Goes on from an earlier place of the sequence.
-    pub fn restore(&mut self, state: SamplerState) {
-        (self.key, self.recent) = (state.key, state.recent);
     }
 
     /// Takes note of tokens that were not chosen here.

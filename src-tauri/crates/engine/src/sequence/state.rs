@@ -90,6 +90,11 @@ impl SequenceState {
         self.offset += tokens;
     }
 
+    /// Counts `tokens` tokens less, which its caches have taken back.
+    pub(super) fn take_back(&mut self, tokens: usize) {
+        self.offset -= tokens;
+    }
+
     /// The caches.
     pub fn caches(&mut self) -> &mut [Cache] {
         self.writers.wait();

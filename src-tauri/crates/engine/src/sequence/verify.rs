@@ -1,30 +1,32 @@
 //! The step of speculative decoding: one pass over the last token and a draft of those that may follow.
 
+use mlx::tensor::Tensor;
+
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::layers::join_sequences;
 use crate::models::Model;
-use crate::sequence::sampler::SamplerState;
 use crate::sequence::Sequence;
 
 /// A pass over a draft, of which not everything may stay.
-pub struct Verified {
+pub struct Verification {
     /// The tokens that were read: the last token of the sequence, then the draft.
     ids: Vec<u32>,
-    /// The sampler's choices after each of them, as if all before it stayed.
-    tokens: Vec<u32>,
+    /// The same, `[ids]`.
+    input: Tensor,
+    /// The logits after each of them, `[ids, vocabulary]`.
+    logits: Tensor,
+    /// The likeliest token after each of them, when a choice first needed it.
+    likeliest: Option<Vec<u32>>,
     /// Windows and states as they were before, if there are states, which cannot be taken back.
     before: Option<Vec<Option<Cache>>>,
-    /// The sampler after each token that it chose; empty if nothing carries on.
-    samplers: Vec<SamplerState>,
 }
 
-/// Reads `ids`, the last token of the sequence and a draft, and chooses the token after each of them.
-/// [`Verified::keep`] has to follow.
+/// Reads `ids`, the last token of the sequence and a draft. [`Verification::choose`] chooses the tokens after them, and
+/// [`Verification::keep`] has to follow.
 ///
 /// # Errors
 /// If MLX fails; then the sequence cannot be continued.
-pub fn verify(model: &Model, sequence: &mut Sequence, ids: Vec<u32>) -> Result<Verified> {
+pub fn verify(model: &Model, sequence: &mut Sequence, ids: Vec<u32>) -> Result<Verification> {
     let input = model.ids(&ids)?;
     let state = &mut sequence.state;
     let recurrent = state.caches.iter().any(Cache::is_recurrent);
@@ -32,34 +34,36 @@ pub fn verify(model: &Model, sequence: &mut Sequence, ids: Vec<u32>) -> Result<V
     let chunk = state.chunk(ids.len())?;
     state.offset += ids.len();
     let logits = model.logits(&model.forward(&chunk.input(&input), &mut [&mut state.caches])?)?;
-    let mut samplers = Vec::new();
-    let tokens = if sequence.sampler.takes_likeliest() {
-        logits.argmax(-1, false)?
-    } else {
-        let mut tokens = Vec::with_capacity(ids.len());
-        for row in 0..ids.len() as i32 {
-            let (input, logits) = (input.slice(0, row, row + 1)?, logits.slice(0, row, row + 1)?);
-            tokens.push(sequence.sampler.sample(&input, logits)?);
-            samplers.push(sequence.sampler.state());
-        }
-        join_sequences(tokens)?
-    };
-    Ok(Verified {
-        tokens: tokens.to_u32()?,
+    Ok(Verification {
         ids,
+        input,
+        logits,
+        likeliest: None,
         before,
-        samplers,
     })
 }
 
-impl Verified {
-    /// The tokens that follow: as much of the draft as was chosen too, and the one after that.
-    pub fn chosen(&self) -> &[u32] {
-        let accepted = self.ids[1..]
-            .iter()
-            .zip(&self.tokens)
-            .take_while(|(draft, token)| draft == token);
-        &self.tokens[..=accepted.count()]
+impl Verification {
+    /// The sequence's choice after the token of this row. Rows are chosen in order, and only as long as the ones before
+    /// [go on](Self::goes_on): a choice counts as one of the sequence's.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn choose(&mut self, sequence: &mut Sequence, row: usize) -> Result<u32> {
+        if sequence.sampler.takes_likeliest() {
+            if self.likeliest.is_none() {
+                self.likeliest = Some(self.logits.argmax(-1, false)?.to_u32()?);
+            }
+            return Ok(self.likeliest.iter().flatten().copied().nth(row).unwrap_or_default());
+        }
+        let of_row = |x: &Tensor| x.slice(0, row as i32, row as i32 + 1);
+        let token = sequence.sampler.sample(&of_row(&self.input)?, of_row(&self.logits)?)?;
+        Ok(token.to_u32()?[0])
+    }
+
+    /// True if the draft goes on with this token after the token of this row.
+    pub fn goes_on(&self, row: usize, token: u32) -> bool {
+        self.ids.get(row + 1) == Some(&token)
     }
 
     /// Takes everything back that was read after the first `count` tokens, at least one; `count` tokens were chosen
@@ -67,22 +71,19 @@ impl Verified {
     ///
     /// # Errors
     /// If MLX fails; then the sequence cannot be continued.
-    pub fn keep(mut self, model: &Model, sequence: &mut Sequence, count: usize) -> Result<()> {
+    pub fn keep(self, model: &Model, sequence: &mut Sequence, count: usize) -> Result<()> {
         let (read, state) = (self.ids.len(), &mut sequence.state);
         if count == read {
             return Ok(());
         }
-        if !self.samplers.is_empty() {
-            sequence.sampler.restore(self.samplers.swap_remove(count - 1));
-        }
         let Some(before) = self.before else {
-            state.offset -= read - count;
+            state.take_back(read - count);
             return Ok(state
                 .caches
                 .iter_mut()
                 .try_for_each(|cache| cache.drop_last(read - count))?);
         };
-        state.offset -= read;
+        state.take_back(read);
         for (cache, before) in state.caches.iter_mut().zip(before) {
             match before {
                 Some(before) => *cache = before,

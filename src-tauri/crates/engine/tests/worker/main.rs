@@ -7,6 +7,7 @@ mod common;
 mod answers;
 mod broken_models;
 mod continuation;
+mod draft_model;
 mod exam;
 mod fairness;
 mod invariants;

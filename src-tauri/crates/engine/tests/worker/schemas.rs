@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::oracle::{computed, seed};
 use crate::common::{hear, pebble, question, source, Heard};
-use engine::{EngineOptions, MlxEngine, PromptLookup};
+use engine::{Drafting, EngineOptions, MlxEngine};
 use futures::future::join_all;
 use protocol::{
     AnswerPrefix, Engine, EngineEvent, ErrorCode, FinishReason, FolderSource, JobHandle, LocalEngine, Message,
@@ -346,15 +346,41 @@ async fn answers_under_schemas_and_free_ones_share_a_batch() {
 }
 
 #[tokio::test]
-async fn nothing_is_drafted_under_a_schema() {
-    let engine = MlxEngine::with_options(EngineOptions {
-        prompt_lookup: PromptLookup::Always,
-        ..EngineOptions::default()
-    });
+async fn what_is_drafted_under_a_schema_follows_it() {
+    let engine = |prompt_lookup| {
+        MlxEngine::with_options(EngineOptions {
+            prompt_lookup,
+            ..EngineOptions::default()
+        })
+    };
+    let (plain, drafting) = (engine(Drafting::Off), engine(Drafting::Always));
     let words = json!({"type": "array", "items": {"const": "seven times seven"}, "minItems": 4, "maxItems": 4});
-    let heard = hear(engine.generate(under(words, question("Write it again and again.", Thinking::Off)))).await;
+    let any = json!({"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 6});
+    let drawn = Sampling {
+        temperature: Some(1.2),
+        seed: Some(5),
+        repetition_penalty: Some(1.1),
+        ..Sampling::default()
+    };
+    for (schema, sampling) in [(&words, Sampling::greedy()), (&any, Sampling::greedy()), (&any, drawn)] {
+        let request = Request {
+            sampling,
+            max_tokens: Some(100),
+            ..under(schema.clone(), question("Write it again and again.", Thinking::Off))
+        };
+        let expected = hear(plain.generate(request.clone())).await;
+        let heard = hear(drafting.generate(request)).await;
+        assert_eq!(heard.tokens, expected.tokens, "{schema}");
+        assert_eq!(expected.done().usage.unwrap().speculation, None);
+        let speculation = heard.done().usage.unwrap().speculation.unwrap_or_default();
+        println!("report: prompt lookup under a schema: {speculation:?}");
+        assert!(
+            *schema != words || speculation.accepted_draft_tokens > 10,
+            "{speculation:?}"
+        );
+    }
+    let heard = hear(drafting.generate(under(words, question("Write it again and again.", Thinking::Off)))).await;
     assert_eq!(parsed(&heard), json!(vec!["seven times seven"; 4]));
-    assert_eq!(heard.done().usage.unwrap().speculation, None);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -34,6 +35,8 @@ pub struct Tokenizer {
     control_ids: HashMap<u32, String>,
     /// Found out when it is first asked for.
     most_bytes: OnceLock<Option<usize>>,
+    /// Of the tokens, without added ones; the same.
+    vocabulary_hash: OnceLock<u64>,
 }
 
 /// The parts of tokenizer.json that are looked at before it is read.
@@ -103,6 +106,7 @@ impl Tokenizer {
             control,
             control_ids,
             most_bytes: OnceLock::new(),
+            vocabulary_hash: OnceLock::new(),
         })
     }
 
@@ -212,6 +216,21 @@ impl Tokenizer {
         (0..size)
             .map(|id| Some(id).filter(text).map(|id| self.bytes(id)).unwrap_or_default())
             .collect()
+    }
+
+    /// True if the other tokenizer has the same vocabulary, whatever tokens either adds to it.
+    pub fn has_tokens_of(&self, other: &Self) -> bool {
+        self.vocabulary_hash() == other.vocabulary_hash()
+    }
+
+    fn vocabulary_hash(&self) -> u64 {
+        *self.vocabulary_hash.get_or_init(|| {
+            let mut tokens: Vec<(String, u32)> = self.inner.get_vocab(false).into_iter().collect();
+            tokens.sort_unstable();
+            let mut hasher = DefaultHasher::new();
+            tokens.hash(&mut hasher);
+            hasher.finish()
+        })
     }
 
     /// The most bytes of a text that one token stands for, so that a text has at least its bytes divided by these as

@@ -8,7 +8,7 @@ use protocol::{EndedBy, EngineEvent, RawPrompt};
 use crate::answer::constraint;
 use crate::answer::generation::prompt::PromptReading;
 use crate::answer::generation::state::State;
-use crate::answer::generation::Generation;
+use crate::answer::generation::{DraftModel, Generation};
 use crate::answer::job::JobContext;
 use crate::answer::output_stream::OutputStream;
 use crate::answer::repetition_detector::RepetitionDetector;
@@ -16,17 +16,19 @@ use crate::answer::request::{thinks, PreparedRequest};
 use crate::answer::thinking_budget::ThinkingBudget;
 use crate::error::{Error, Result};
 use crate::loaded::LoadedModel;
-use crate::sequence::prompt_lookup::Drafts;
+use crate::sequence::drafts::Drafts;
 use crate::sequence::sampler::SamplerConfig;
 use crate::sequence::GenerationTimes;
 
 impl Generation {
-    /// Begins the answer to a request that has been prepared, and whose model took `load_ms` to load.
+    /// Begins the answer to a request that has been prepared, and whose model took `load_ms` to load; `draft_model`
+    /// drafts it.
     ///
     /// # Errors
     /// If the model cannot answer this.
     pub fn begin(
         loaded: Rc<LoadedModel>,
+        draft_model: Option<Rc<LoadedModel>>,
         prepared: PreparedRequest,
         load_ms: f64,
         job: Rc<JobContext>,
@@ -95,11 +97,9 @@ impl Generation {
             Some(most) if (most as usize) < room => (most as usize, EndedBy::TokenLimit),
             _ => (room, EndedBy::Context),
         };
-        // Ending a thought drops a draw that is in flight, and a draft has none.
-        let exact = sampler_config.is_greedy() || request.thinking_budget.is_none();
-        // A grammar tells what it allows one token at a time.
-        let single = request.top_logprobs.is_some() || output.is_limited();
-        let drafts = Drafts::new(exact && !single && model.reads_chunks_alike());
+        let drafts = Drafts::new(request.top_logprobs.is_none() && model.reads_chunks_alike());
+        // It would not see the images.
+        let draft_model = draft_model.filter(|_| images.is_none()).map(DraftModel::new);
         let image_tokens = images.iter().flat_map(|(images, _)| images.tokens(&tokens));
         let drafts = drafts.without(image_tokens.collect());
         Ok(Self {
@@ -120,6 +120,7 @@ impl Generation {
             output,
             repetitions,
             drafts,
+            draft_model,
             times: GenerationTimes::default(),
             load_ms,
             started: Instant::now(),

@@ -3,12 +3,14 @@
 
 mod begin;
 mod constrained;
+mod draft_model;
 mod image_encoding;
 mod preemption;
 mod prefill;
 mod prompt;
 mod state;
 
+pub use draft_model::DraftModel;
 pub use image_encoding::ImageEncoding;
 pub use prefill::Chunk;
 
@@ -26,9 +28,9 @@ use crate::answer::repetition_detector::{Repetition, RepetitionDetector};
 use crate::backend::backend;
 use crate::error::Result;
 use crate::loaded::LoadedModel;
+use crate::sequence::drafts::{Drafts, NextDraft, Tuner};
 use crate::sequence::logprobs::Logprobs;
 use crate::sequence::prefix::Prefix;
-use crate::sequence::prompt_lookup::{Drafts, Tuner};
 use crate::sequence::sampler::SamplerConfig;
 use crate::sequence::{GenerationTimes, LoopEnd, Sequence};
 
@@ -73,6 +75,8 @@ pub struct Generation {
     output: OutputStream,
     repetitions: RepetitionDetector,
     drafts: Drafts,
+    /// The smaller model that drafts, until it fails.
+    draft_model: Option<DraftModel>,
     times: GenerationTimes,
     load_ms: f64,
     started: Instant,
@@ -165,11 +169,17 @@ impl Generation {
         self.state.isolate();
         self.sampler_seen = self.tokens.len();
         self.drafts.end();
+        self.draft_model = None;
     }
 
-    /// A draft of the tokens that may follow, if it is worth a pass.
-    pub fn draft(&mut self, tuner: &Tuner) -> Option<Vec<u32>> {
-        self.drafts.next(&self.tokens, self.limit.0 - self.generated, tuner)
+    /// The draft of the tokens that may follow, if it is worth a pass.
+    pub fn next_draft(&mut self, tuner: &Tuner) -> Option<NextDraft> {
+        let by_model = self
+            .draft_model
+            .as_ref()
+            .is_some_and(|model| model.has_read(&self.tokens));
+        let room = self.limit.0 - self.generated;
+        self.drafts.next(&self.tokens, room, tuner, by_model)
     }
 
     /// Its drafts, and how many of its tokens are known.
@@ -242,6 +252,9 @@ impl Generation {
             self.times.prefilled = self.read().unwrap_or(0).saturating_sub(self.prompt.cached);
         }
         self.store_end(end)?;
+        if let Some(model) = &mut self.draft_model {
+            model.store();
+        }
         self.report_unquantized_layers();
         let mut done: Done = self.output.finish(
             (end, self.limit.1),

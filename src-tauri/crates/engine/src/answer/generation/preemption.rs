@@ -28,6 +28,7 @@ impl Generation {
     pub fn drop_caches(&mut self) {
         if let Some(held) = self.state.drop_caches() {
             self.sampler_seen = held.max(self.sampler_seen - 1) + 1;
+            self.draft_model = None;
         }
     }
 

@@ -13,17 +13,17 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mlx::memory;
-use protocol::{EngineEvent, Priority};
+use protocol::{EngineEvent, FolderSource, Priority};
 
 use crate::answer::generation::Generation;
 use crate::answer::job::JobContext;
 use crate::error::{catch_panic, Error, Result};
 use crate::loaded::LoadedModel;
-use crate::options::PromptLookup;
+use crate::options::EngineOptions;
 use crate::schedule::limits::{GAPS, POLL};
 use crate::schedule::pace::Pace;
 use crate::schedule::step::Step;
-use crate::sequence::prompt_lookup::Tuner;
+use crate::sequence::drafts::Tuner;
 use crate::sequence::LoopEnd;
 
 use embedding_queue::EmbeddingQueue;
@@ -50,6 +50,8 @@ pub struct Scheduler {
     stepping: Vec<u64>,
     pace: Pace,
     tuner: Tuner,
+    /// The draft model that was measured last.
+    draft_model: Option<FolderSource>,
     steps: usize,
     /// When the tokens of the last step were known, unless something else was computed since.
     last_step: Option<Instant>,
@@ -73,7 +75,7 @@ struct Running {
 
 impl Scheduler {
     /// Nothing is admitted.
-    pub fn new(loaded: Rc<LoadedModel>, prompt_lookup: PromptLookup) -> Self {
+    pub fn new(loaded: Rc<LoadedModel>, options: &EngineOptions) -> Self {
         Self {
             loaded,
             running: Vec::new(),
@@ -81,7 +83,8 @@ impl Scheduler {
             in_flight: None,
             stepping: Vec::new(),
             pace: Pace::default(),
-            tuner: Tuner::new(prompt_lookup),
+            tuner: Tuner::of(options),
+            draft_model: None,
             steps: 0,
             last_step: None,
             last_used: Instant::now(),
@@ -145,6 +148,20 @@ impl Scheduler {
     /// Mean seconds of an answer, from admission to end.
     pub fn mean_seconds(&self) -> f64 {
         self.mean_seconds
+    }
+
+    /// True if this model drafts an answer.
+    pub fn is_drafted_by(&self, draft_model: &Rc<LoadedModel>) -> bool {
+        let mut running = self.running.iter();
+        running.any(|running| running.generation.is_drafted_by(draft_model))
+    }
+
+    /// Forgets the measurements of another draft model than this one.
+    pub fn draft_with(&mut self, draft_model: Option<&FolderSource>) {
+        if draft_model.is_some() && draft_model != self.draft_model.as_ref() {
+            self.draft_model = draft_model.cloned();
+            self.tuner.forget_draft_model();
+        }
     }
 
     /// Admits an answer.

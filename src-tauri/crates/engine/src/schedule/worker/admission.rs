@@ -126,14 +126,19 @@ impl Worker {
                 return Ok(None);
             }
             let source = loaded.files.source.clone();
-            Ok(Some((
-                source,
-                Generation::begin(loaded, prepared, load_ms, job.clone())?,
-            )))
+            let draft_files = prepared.draft_files.take();
+            let draft_model = draft_files
+                .map(|files| self.draft_model(&loaded, files, &job))
+                .transpose()?
+                .flatten();
+            let drafted_by = draft_model.as_ref().map(|model| model.files.source.clone());
+            let generation = Generation::begin(loaded, draft_model, prepared, load_ms, job.clone())?;
+            Ok(Some((source, drafted_by, generation)))
         });
         match begun {
-            Ok(Some((source, generation))) => match self.models.touch(&source) {
+            Ok(Some((source, drafted_by, generation))) => match self.models.touch(&source) {
                 Some(scheduler) => {
+                    scheduler.draft_with(drafted_by.as_ref());
                     scheduler.admit(generation);
                     let slots = self.slots();
                     self.models.preempt_to_slots(slots);

@@ -2,6 +2,7 @@
 //! another one loads.
 
 mod admission;
+mod draft_model;
 mod embeddings;
 mod listener;
 mod model_access;

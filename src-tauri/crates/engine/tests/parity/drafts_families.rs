@@ -115,3 +115,19 @@ fn wrong_drafts_leave_nothing_behind_past_pebbles_window() {
         assert!(passes < tokens * 2 / 3, "{passes} passes for {tokens} tokens");
     }
 }
+
+#[test]
+fn a_model_of_any_family_drafts_what_it_says() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &FAMILIES, true);
+    let engine = MlxEngine::start();
+    let wrong = FAMILIES.map(|name| {
+        let model = source(&written.model(name));
+        engine
+            .wrong_drafts_of_itself(model, bench_prompt(70, 64), TOKENS)
+            .unwrap()
+    });
+    let failures: Vec<_> = FAMILIES.iter().zip(wrong).filter(|(_, wrong)| *wrong > 0).collect();
+    assert!(failures.is_empty(), "{failures:?}");
+    println!("report: drafts by a model: {} families", FAMILIES.len());
+}
