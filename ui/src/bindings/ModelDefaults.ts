@@ -21,4 +21,8 @@ context: number | null,
 /**
  * KV cache quantization; `None` for full precision.
  */
-kv_bits: 4 | 8 | null, };
+kv_bits: 4 | 8 | null, 
+/**
+ * The reference of the smaller model that drafts its answers; `None` for none.
+ */
+draft_model: string | null, };

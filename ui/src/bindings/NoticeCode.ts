@@ -3,4 +3,4 @@
 /**
  * The subject of a notice. Windows show their own text for it; nothing is decided by it.
  */
-export type NoticeCode = "thought_while_off" | "thinking_truncated" | "thinking_ended" | "broken_tool_call" | "unknown_tool" | "repeats" | "repetition" | "kv_bits" | "thinking_switch_ignored" | "thinking_budget_ignored" | "field_refused" | "media_not_seen" | "image_left_out" | "image_resized" | "image_animated" | "unknown";
+export type NoticeCode = "thought_while_off" | "thinking_truncated" | "thinking_ended" | "broken_tool_call" | "unknown_tool" | "repeats" | "repetition" | "kv_bits" | "thinking_switch_ignored" | "thinking_budget_ignored" | "field_refused" | "media_not_seen" | "image_left_out" | "image_resized" | "image_animated" | "draft_model_unused" | "unknown";

@@ -58,6 +58,8 @@ describe('numbers', () => {
     expect(usageSummary(usage, timing)).toBe('42 tok/s · 0.3 s to first token');
     const cached = usageSummary({ ...usage, cached_tokens: 1020 }, timing);
     expect(cached).toBe('42 tok/s · 0.3 s to first token · 1,020 cached');
+    const speculation = { draft_tokens: 48, accepted_draft_tokens: 35, decode_steps: 20 };
+    expect(usageSummary({ ...usage, speculation }, null)).toBe('35 of 48 drafted tokens kept');
     expect(usageSummary(null, null)).toBe('');
   });
 });

@@ -91,6 +91,8 @@ export function usageSummary(usage: Usage | null, timing: Timing | null): string
     parts.push(t('usage.firstToken', { duration: wait }));
   }
   if (usage && usage.cached_tokens > 0) parts.push(t('usage.reused', { tokens: usage.cached_tokens }));
+  const drafts = usage?.speculation;
+  if (drafts) parts.push(t('usage.drafts', { accepted: drafts.accepted_draft_tokens, drafted: drafts.draft_tokens }));
   return parts.join(' · ');
 }
 

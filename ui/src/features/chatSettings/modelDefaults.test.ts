@@ -50,7 +50,7 @@ describe('the defaults for a model', () => {
     area.dispatchEvent(new Event('change', { bubbles: true }));
     await pass(0);
     expect(host.app.model_defaults).toEqual({
-      pebble: { system_prompt: 'Be brief.', sampling: { temperature: 0.3 }, context: 1024, kv_bits: 8 },
+      pebble: { system_prompt: 'Be brief.', sampling: { temperature: 0.3 }, context: 1024, kv_bits: 8, draft_model: null },
     });
     await set('setting-context', '100');
     expect(the('setting-context-refused').textContent).toBe('Enter 512 or more.');
@@ -66,7 +66,7 @@ describe('the defaults for a model', () => {
     expect([source('setting-temperature'), source('setting-seed')]).toEqual(['Model default', '']);
     await host.changeSettings({
       model_defaults: {
-        pebble: { system_prompt: 'Be brief.', sampling: { temperature: 0.3, seed: 7 }, context: 1024, kv_bits: 8 },
+        pebble: { system_prompt: 'Be brief.', sampling: { temperature: 0.3, seed: 7 }, context: 1024, kv_bits: 8, draft_model: null },
       },
     });
     await pass(0);
@@ -89,7 +89,7 @@ describe('the defaults for a model', () => {
   it('give way to the instructions of a project, as they do in the request', async () => {
     const prompt = (): HTMLTextAreaElement => the('system-prompt') as HTMLTextAreaElement;
     await host.changeSettings({
-      model_defaults: { pebble: { system_prompt: 'Be brief.', sampling: {}, context: null, kv_bits: null } },
+      model_defaults: { pebble: { system_prompt: 'Be brief.', sampling: {}, context: null, kv_bits: null, draft_model: null } },
     });
     const project = await host.createProject('Fables');
     const { id } = host.addChat('A chat', Date.now()).summary;
@@ -115,7 +115,7 @@ describe('the defaults for a model', () => {
 
   it('can be left for full precision by a chat', async () => {
     await host.changeSettings({
-      model_defaults: { pebble: { system_prompt: '', sampling: {}, context: null, kv_bits: 8 } },
+      model_defaults: { pebble: { system_prompt: '', sampling: {}, context: null, kv_bits: 8, draft_model: null } },
     });
     const id = await openSheet();
     expect([field('kv-bits-default').checked, the('kv-bits').textContent]).toEqual([
@@ -126,6 +126,29 @@ describe('the defaults for a model', () => {
     expect((await host.chat(id)).settings).toMatchObject({ kv_bits: null, kv_off: true });
     await click('kv-bits-default');
     expect((await host.chat(id)).settings).toMatchObject({ kv_bits: null, kv_off: false });
+  });
+
+  it('have a draft model, which the others leave as it is', async () => {
+    const pebble = host.local.find(({ reference }) => reference === 'pebble');
+    if (!pebble) throw new Error('no Pebble');
+    const tiny = { ...pebble, reference: 'mlx-community/Tiny-4bit', name: 'Tiny', built_in: false, bytes: 1_000 };
+    host.local = [pebble, tiny];
+    await openDefaults();
+    expect(the('draft-model').textContent).toContain('None');
+    await click('draft-model');
+    const offered = [...document.querySelectorAll('[role="option"]')].map((option) => option.textContent?.trim());
+    expect(offered).toEqual(['None', 'Tiny']);
+    document.querySelectorAll<HTMLElement>('[role="option"]')[1]?.click();
+    await pass(0);
+    expect(host.app.model_defaults['pebble']?.draft_model).toBe('mlx-community/Tiny-4bit');
+    await set('setting-context', '1024');
+    expect(host.app.model_defaults['pebble']).toMatchObject({ context: 1024, draft_model: 'mlx-community/Tiny-4bit' });
+    await set('setting-context', '');
+    expect(the('draft-model').textContent).toContain('Tiny');
+    await click('draft-model');
+    document.querySelectorAll<HTMLElement>('[role="option"]')[0]?.click();
+    await pass(0);
+    expect(host.app.model_defaults).toEqual({});
   });
 });
 

@@ -77,6 +77,7 @@ export const answer = translation({
   'usage.speed': '{rate} رمز/ث',
   'usage.firstToken': '{duration} حتى أول رمز',
   'usage.reused': '{tokens} من الذاكرة المؤقتة',
+  'usage.drafts': 'أُبقي {accepted} من {drafted} رمزًا مسودًّا',
   'usage.tokens': 'رموز الموجّه: {read}، رموز الإجابة: {written}',
   'usage.tokensThought': 'رموز الموجّه: {read}، رموز الإجابة: {written}، منها {thought} للتفكير',
 

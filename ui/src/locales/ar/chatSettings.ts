@@ -65,6 +65,10 @@ export const chatSettings = translation({
   'modelDefaults.title': 'الإعدادات الافتراضية لـ {name}',
   'modelDefaults.note': 'تُستخدم في المحادثات التي لا تحدد إعداداتها.',
   'modelDefaults.promptNote': 'تُستخدم في المحادثات بلا تعليمات نظام ولا تعليمات مشروع.',
+  'modelDefaults.draft': 'نموذج المسودة',
+  'modelDefaults.draftAbout': 'نموذج أصغر بالمفردات نفسها يكتب مسبقًا ويتحقق منه هذا النموذج. تبقى الإجابات كما هي وقد تصل أسرع. يحتاج إلى ذاكرة إضافية.',
+  'modelDefaults.draftNone': 'لا شيء',
+  'modelDefaults.draftChosen': 'نموذج المسودة: {name}',
   'modelDefaults.cleared': 'مُسحت إعداداتك الافتراضية لـ {name}.',
 
   'preset.label': 'الإعداد المسبق',

@@ -35,5 +35,6 @@ export const host = translation({
   },
   'notice.image_resized': 'وصلت {name} إلى النموذج بحجم {width} × {height} بدلًا من {original_width} × {original_height} بكسل.',
   'notice.image_animated': '{name} صورة متحركة. وصل إلى النموذج إطارها الأول فقط.',
+  'notice.draft_model_unused': 'لم يُستخدم نموذج المسودة: {reason}.',
   'notice.unknown': '{message}',
 });

@@ -77,6 +77,7 @@ export const answer = translation({
   'usage.speed': '{rate} Tok/s',
   'usage.firstToken': '{duration} bis zum ersten Token',
   'usage.reused': '{tokens} aus dem Cache',
+  'usage.drafts': '{accepted} von {drafted} entworfenen Token behalten',
   'usage.tokens': '{read} Prompt-Tokens, {written} Antwort-Tokens',
   'usage.tokensThought': '{read} Prompt-Tokens, {written} Antwort-Tokens, davon {thought} zum Nachdenken',
 

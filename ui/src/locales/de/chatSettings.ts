@@ -65,6 +65,10 @@ export const chatSettings = translation({
   'modelDefaults.title': 'Standard für {name}',
   'modelDefaults.note': 'Gilt in Chats, die selbst nichts festlegen.',
   'modelDefaults.promptNote': 'Gilt in Chats ohne System-Prompt und ohne Projektanweisungen.',
+  'modelDefaults.draft': 'Entwurfsmodell',
+  'modelDefaults.draftAbout': 'Ein kleineres Modell mit demselben Vokabular schreibt voraus, und dieses Modell prüft es. Antworten bleiben gleich und kommen eventuell schneller. Es braucht zusätzlichen Arbeitsspeicher.',
+  'modelDefaults.draftNone': 'Keines',
+  'modelDefaults.draftChosen': 'Entwurfsmodell: {name}',
   'modelDefaults.cleared': 'Der eigene Standard für {name} wurde gelöscht.',
 
   'preset.label': 'Voreinstellung',

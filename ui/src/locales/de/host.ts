@@ -25,5 +25,6 @@ export const host = translation({
   },
   'notice.image_resized': 'Das Modell erhielt {name} mit {width} × {height} statt {original_width} × {original_height} Pixeln.',
   'notice.image_animated': '{name} ist animiert. Das Modell erhielt nur das erste Einzelbild.',
+  'notice.draft_model_unused': 'Das Entwurfsmodell wurde nicht benutzt: {reason}.',
   'notice.unknown': '{message}',
 });

@@ -75,6 +75,7 @@ export const answer = {
   'usage.speed': '{rate} tok/s',
   'usage.firstToken': '{duration} to first token',
   'usage.reused': '{tokens} cached',
+  'usage.drafts': '{accepted} of {drafted} drafted tokens kept',
   'usage.tokens': '{read} prompt tokens, {written} response tokens',
   'usage.tokensThought': '{read} prompt tokens, {written} response tokens, {thought} of them thinking',
 

@@ -63,6 +63,10 @@ export const chatSettings = {
   'modelDefaults.title': 'Defaults for {name}',
   'modelDefaults.note': 'Used in chats that don’t set their own.',
   'modelDefaults.promptNote': 'Used in chats without a system prompt or project instructions.',
+  'modelDefaults.draft': 'Draft model',
+  'modelDefaults.draftAbout': 'A smaller model with the same vocabulary writes ahead, and this model checks it. Responses stay the same and may come faster. It needs memory next to this model.',
+  'modelDefaults.draftNone': 'None',
+  'modelDefaults.draftChosen': 'Draft model: {name}',
   'modelDefaults.cleared': 'Cleared your defaults for {name}.',
 
   'preset.label': 'Preset',

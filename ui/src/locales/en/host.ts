@@ -23,5 +23,6 @@ export const host = {
   },
   'notice.image_resized': 'The model received {name} at {width} × {height} instead of {original_width} × {original_height} pixels.',
   'notice.image_animated': '{name} is animated. The model received only its first frame.',
+  'notice.draft_model_unused': 'The draft model wasn’t used: {reason}.',
   'notice.unknown': '{message}',
 } as const;

@@ -48,7 +48,7 @@ export const settingsCases: readonly Case[] = [
         { presets: [preset('a'), preset(' A ')] },
         { presets: [{ name: 'a', settings: { ...DEFAULT_CHAT_SETTINGS, max_tokens: 0 } }] },
         { default_preset: 'nobody' },
-        { model_defaults: { 'a/b': { system_prompt: '', sampling: {}, context: BOUNDS.least_context - 1, kv_bits: null } } },
+        { model_defaults: { 'a/b': { system_prompt: '', sampling: {}, context: BOUNDS.least_context - 1, kv_bits: null, draft_model: null } } },
         { appearance: { ...before.appearance, zoom: low - 1 } },
         { appearance: { ...before.appearance, text_size: high + 1 } },
       ];

@@ -21,6 +21,8 @@ pub struct ModelDefaults {
     /// KV cache quantization; `None` for full precision.
     #[ts(type = "4 | 8 | null")]
     pub kv_bits: Option<KvBits>,
+    /// The reference of the smaller model that drafts its answers; `None` for none.
+    pub draft_model: Option<String>,
 }
 
 impl ModelDefaults {
@@ -68,6 +70,7 @@ mod tests {
             },
             context: Some(8192),
             kv_bits: Some(KvBits::Eight),
+            draft_model: None,
         }
     }
 

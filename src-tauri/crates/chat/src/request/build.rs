@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use api::{ChatSettings, Project, StoredMessage};
 use history::History;
-use protocol::{most_of_result, Capabilities, Content, ModelSource, OfferedTool, Request, Result, Role, OWN_CHATS};
+use protocol::{
+    most_of_result, Capabilities, Content, FolderSource, ModelSource, OfferedTool, Request, Result, Role, OWN_CHATS,
+};
 
 use crate::core::Core;
 use crate::files::images::attachments;
@@ -26,6 +28,8 @@ pub(crate) struct RequestTemplate {
     /// The settings, with the instructions and collections of the project before those of the chat, and the user's defaults for the
     /// model for what both leave open.
     pub(crate) settings: ChatSettings,
+    /// The model that drafts the answers.
+    pub(crate) draft_model: Option<FolderSource>,
     /// Files of the chat's project, whose texts stand before its first question.
     pub(crate) files: Vec<Content>,
     /// The tools that the model is told of.
@@ -64,7 +68,10 @@ impl RequestTemplate {
         if !may_know {
             settings.collections.retain(|collection| collection != OWN_CHATS);
         }
-        if let Some(defaults) = core.settings.borrow().model_defaults.get(&reference) {
+        let defaults = core.settings.borrow().model_defaults.get(&reference).cloned();
+        let mut draft_model = None;
+        if let Some(defaults) = defaults {
+            draft_model = draft_model_of(core, &model, defaults.draft_model.as_deref()).await;
             settings = defaults.applied_to(settings);
         }
         let capabilities = core.capabilities(&model).await;
@@ -73,6 +80,7 @@ impl RequestTemplate {
             model,
             capabilities,
             settings,
+            draft_model,
             files,
             tools: Vec::new(),
             may_know,
@@ -137,9 +145,23 @@ impl RequestTemplate {
         request.context = self.settings.context;
         // An endpoint has no setting for its cache, and the chat may go on with another model.
         request.kv_bits = self.model.folder().and(self.settings.kv_bits);
+        request.draft_model = self.draft_model.clone();
         request.stop = self.settings.stop.clone();
         request.image_detail = self.settings.image_detail;
         request
+    }
+}
+
+/// The draft model of this reference for a model; `None` if it is gone, or the model is on another computer.
+async fn draft_model_of(core: &Core, model: &ModelSource, reference: Option<&str>) -> Option<FolderSource> {
+    model.folder()?;
+    let reference = reference?;
+    match core.resolve(reference).await {
+        Ok(found) => found.folder().cloned(),
+        Err(error) => {
+            tracing::warn!(%error, reference, "the draft model is not on this computer");
+            None
+        }
     }
 }
 

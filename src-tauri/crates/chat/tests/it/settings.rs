@@ -344,7 +344,8 @@ async fn a_device_is_kept_and_set_before_what_follows_the_change() {
 async fn a_request_follows_the_chat_its_project_and_then_the_defaults_for_its_model() {
     let harness = Harness::new().await;
     let change = values(json!({"model_defaults": {
-        "pebble": {"system_prompt": "Be brief.", "sampling": {"temperature": 0.3, "top_k": 20}, "context": 2048, "kv_bits": 8},
+        "pebble": {"system_prompt": "Be brief.", "sampling": {"temperature": 0.3, "top_k": 20}, "context": 2048, "kv_bits": 8,
+            "draft_model": "owl"},
         "owl": {"context": 1024},
     }}));
     harness.chat.settings().change(&change).await.unwrap();
@@ -359,6 +360,8 @@ async fn a_request_follows_the_chat_its_project_and_then_the_defaults_for_its_mo
         (Some(0.3), Some(20))
     );
     assert_eq!((request.context, request.kv_bits), (Some(2048), Some(KvBits::Eight)));
+    let drafts = request.draft_model.as_ref().map(|model| model.reference.as_str());
+    assert_eq!(drafts, Some("owl"));
     assert!(
         request.chat_defaults,
         "what nobody set follows the model's makers, then Ponder"

@@ -33,6 +33,23 @@ fn a_sum_is_thought_about_and_answered() {
 }
 
 #[test]
+fn a_draft_model_changes_nothing_of_an_answer() {
+    let home = tempfile::tempdir().expect("a folder");
+    let sum = "What is 347 + 589?";
+    let plain = ask(home.path(), &["--thinking", "on", sum]);
+    let drafted = ask(home.path(), &["--thinking", "on", "--draft-model", "pebble", sum]);
+    for part in ["text", "thinking"] {
+        assert_eq!(joined(&drafted, part), joined(&plain, part));
+    }
+    let count = |events: &[Value]| last(events)["usage"]["completion_tokens"].clone();
+    assert_eq!(count(&drafted), count(&plain));
+    let refused = run(home.path(), &["ask", "--draft-model", "nobody/nothing", sum]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("nobody/nothing"), "{said}");
+}
+
+#[test]
 fn a_thought_that_leaks_is_kept_out_and_reported() {
     let home = tempfile::tempdir().expect("a folder");
     let events = ask(home.path(), &["--thinking", "off", "What is 347 * 58?"]);

@@ -119,8 +119,14 @@ fn ctrl_c_leaves_nothing() {
 #[test]
 fn what_cannot_be_quantized_is_told_in_one_line() {
     let home = tempfile::tempdir().unwrap();
+    let adapter = home.path().join("style");
+    fs::create_dir(&adapter).unwrap();
+    fs::write(adapter.join("adapter_config.json"), r#"{"model": "pebble"}"#).unwrap();
+    fs::write(adapter.join("adapters.safetensors"), b"").unwrap();
+    let adapted = format!("pebble:{}", adapter.to_str().unwrap());
     for (args, code, words) in [
         (&["quantize", "pebble"][..], 1, "quantized already"),
+        (&["quantize", &adapted], 1, "is an adapter"),
         (&["quantize", "pebble", "--bits", "7"], 1, "7 bits"),
         (
             &["quantize", "pebble", "--bits", "5", "--mixed"],

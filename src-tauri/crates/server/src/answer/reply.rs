@@ -1,7 +1,7 @@
 //! Answers in the format of a surface: wire events while generating, or one body at the end, from the same state.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use protocol::{Request, Thinking};
+use protocol::{FolderSource, Request, Thinking};
 use serde_json::Value;
 
 use crate::answer::file_search::FileSearchPlan;
@@ -110,6 +110,13 @@ impl TranslatedRequest {
         ReplyFilter {
             thoughts: request.thinking != Some(Thinking::Off),
             parallel_calls,
+        }
+    }
+
+    /// Lets this model draft every answer, if there is one.
+    pub(crate) fn draft_with(&mut self, draft_model: Option<&FolderSource>) {
+        for request in &mut self.requests {
+            request.draft_model = draft_model.cloned();
         }
     }
 }

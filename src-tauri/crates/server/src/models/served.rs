@@ -23,6 +23,8 @@ const NAMED: usize = 8;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ModelField {
     pub(crate) model: Option<String>,
+    /// A smaller model with the same tokens that drafts the answer.
+    pub(crate) draft_model: Option<String>,
 }
 
 /// The body of a request that unloads a model.

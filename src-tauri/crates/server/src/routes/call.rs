@@ -8,7 +8,9 @@ use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use protocol::{Content, EmbeddingRequest, Embeddings, Error, ErrorCode, ModelKind, RawPrompt, Request, TokenCount};
+use protocol::{
+    Content, EmbeddingRequest, Embeddings, Error, ErrorCode, FolderSource, ModelKind, RawPrompt, Request, TokenCount,
+};
 
 use crate::answer::reply::{ResponseIds, TranslatedRequest};
 use crate::http::error_body::{Kind, Refusal};
@@ -87,6 +89,16 @@ impl Call {
     pub(crate) async fn any_model(&self, fields: &Fields<'_>) -> Result<ResolvedModel> {
         let name = fields.read::<ModelField>()?.model;
         self.state.served_models.named(name.as_deref()).await
+    }
+
+    /// The model that a body names to draft the answer.
+    pub(crate) async fn draft_model(&self, fields: &Fields<'_>) -> Result<Option<FolderSource>> {
+        let Some(name) = fields.read::<ModelField>()?.draft_model.filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        let found = self.state.served_models.find(&name).await?;
+        check_kind(&found, ModelKind::Chat)?;
+        Ok(found.source.folder().cloned())
     }
 
     /// Generates the answer.

@@ -193,12 +193,14 @@ async fn translated<F>(call: Call, body: JsonBody, model: ResolvedModel, ask: F)
 where
     F: FnOnce(&Fields, &ResolvedModel, &State) -> Result<TranslatedRequest, Refusal> + Send + 'static,
 {
+    let draft_model = call.draft_model(&Fields::of(&body.value, "")?).await?;
     let (named, state) = (model.clone(), call.state.clone());
     let translate = move |fields: &Fields| {
         let field: KeepAliveField = fields.read()?;
         Ok((ask(fields, &named, &state)?, field.keep_alive))
     };
-    let (ask, keep_alive) = call.translate(body, translate).await?;
+    let (mut ask, keep_alive) = call.translate(body, translate).await?;
+    ask.draft_with(draft_model.as_ref());
     Ok((call, model, ask, keep_alive))
 }
 

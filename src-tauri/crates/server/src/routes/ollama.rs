@@ -85,19 +85,21 @@ fn answers(translate: Translate, form: Form) -> MethodRouter<Arc<State>> {
 async fn answer(state: Arc<State>, request: HttpRequest, translate: Translate, form: Form) -> Outcome {
     let (call, body) = Call::new(state, request);
     let body = call.json(body).await?;
-    let model = call.any_model(&Fields::of(&body.value, "")?).await?;
+    let fields = Fields::of(&body.value, "")?;
+    let (model, draft_model) = (call.any_model(&fields).await?, call.draft_model(&fields).await?);
     let (named, stamp) = (model.clone(), Call::stamp(""));
     let translate = move |fields: &Fields| {
         let KeepAliveField { keep_alive } = fields.read()?;
         Ok((translate(fields, &named.source, &named.id, stamp)?, keep_alive))
     };
     let (ask, keep_alive) = call.translate(body, translate).await?;
-    let Some(ask) = ask else {
+    let Some(mut ask) = ask else {
         let reason = load_or_unload(&call, &model, keep_alive).await?;
         let body = silent(form, &model.id, Call::stamp(""), reason);
         return Ok(json_response(StatusCode::OK, &body));
     };
     check_kind(&model, ModelKind::Chat)?;
+    ask.draft_with(draft_model.as_ref());
     call.answer(ask, &model, keep_alive).await
 }
 

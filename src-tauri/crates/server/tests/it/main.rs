@@ -8,6 +8,7 @@ mod clients_seen;
 mod connections;
 mod counting;
 mod description;
+mod draft_model;
 mod embeddings;
 mod file_search;
 mod harness;

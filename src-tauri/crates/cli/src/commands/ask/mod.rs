@@ -69,6 +69,9 @@ pub struct AskArgs {
     sampling: SamplingArgs,
     #[command(flatten)]
     limits: LimitArgs,
+    /// Let a smaller model with the same vocabulary draft the response
+    #[arg(long, value_name = "MODEL")]
+    draft_model: Option<String>,
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
@@ -164,6 +167,9 @@ pub(super) async fn run_with(args: AskArgs, search: Option<DocumentSearch>) -> R
     request.answer_prefix = answer_prefix;
     request.stop.clone_from(&args.limits.stop);
     request.kv_bits = args.limits.kv_bits.kv_bits;
+    if let Some(named) = args.draft_model.as_deref() {
+        request.draft_model = Some(crate::app::model(Some(named)).await?);
+    }
     if !images.0.is_empty() {
         request.image_detail = args.images.detail().await;
     }

@@ -88,6 +88,14 @@ pub async fn quantize(args: QuantizeArgs) -> Result<ExitCode> {
     args.device.apply();
     let recipe = engine::recipe(args.mode.into(), args.bits, args.group, args.mixed)?;
     let source = app::model(Some(&absolute(&args.reference))).await?;
+    if source.adapter.is_some() {
+        let message = format!(
+            "{} is an adapter, which stays beside its model's weights; quantize the model, and use the adapter with the \
+             copy as MODEL:ADAPTER",
+            source.reference
+        );
+        return Err(protocol::Error::new(ErrorCode::BadRequest, message).into());
+    }
     let target = match &args.to {
         Some(folder) => std::path::absolute(folder)?,
         None => app::models()
