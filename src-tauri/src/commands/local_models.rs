@@ -76,6 +76,14 @@ pub async fn update_of(app: State<'_, App>, reference: String) -> Result<Option<
     Ok(app.hub.upkeep().update_of(&reference).await?)
 }
 
+/// The references of the models on this computer that can draft the answers of this one, the smallest first.
+#[command(models)]
+pub async fn draft_models(app: State<'_, App>, reference: String) -> Result<Vec<String>> {
+    let models = app.models.clone();
+    // Whole tokenizers are read.
+    app.run_blocking(move || Ok(models.draft_models(&reference))).await
+}
+
 /// Shows the model's folder in the system's file browser.
 #[command(models)]
 pub async fn reveal_model(app: State<'_, App>, reference: String) -> Result<()> {

@@ -94,8 +94,8 @@ command::list![
     hub::{search_models, describe_model, model_card, first_models, fit_of, memory},
     downloads::{download, pause_download, resume_download, cancel_download, move_download, watch_downloads},
     local_models::{
-        verify_model, repair_model, removal_of, remove_model, put_back_model, free_model, update_of, reveal_model,
-        model_folders, add_model_folder, choose_model_folder, forget_model_folder, load_anyway, chat_with,
+        verify_model, repair_model, removal_of, remove_model, put_back_model, free_model, update_of, draft_models,
+        reveal_model, model_folders, add_model_folder, choose_model_folder, forget_model_folder, load_anyway, chat_with,
     },
     data::{data_use, back_up_now, add_from_set_aside, reveal_data, delete_all_chats},
     network::{net_settings, set_offline, set_token, outbound_requests},

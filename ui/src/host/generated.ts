@@ -333,6 +333,8 @@ export interface Commands {
   freeModel(reference: string): Promise<void>;
   /** The newer version of a model on the hub; `null` if there is none. */
   updateOf(reference: string): Promise<Update | null>;
+  /** The references of the models on this computer that can draft the answers of this one, the smallest first. */
+  draftModels(reference: string): Promise<Array<string>>;
   /** Shows the model's folder in the system's file browser. */
   revealModel(reference: string): Promise<void>;
   /** The folders in which models are looked for. */
@@ -653,6 +655,7 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   putBackModel: ['models'],
   freeModel: ['models'],
   updateOf: ['models'],
+  draftModels: ['models'],
   revealModel: ['models'],
   modelFolders: ['models', 'settings'],
   addModelFolder: ['models', 'settings'],
@@ -886,6 +889,7 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   putBackModel: (reference) => invoke('put_back_model', { reference }),
   freeModel: (reference) => invoke('free_model', { reference }),
   updateOf: (reference) => invoke('update_of', { reference }),
+  draftModels: (reference) => invoke('draft_models', { reference }),
   revealModel: (reference) => invoke('reveal_model', { reference }),
   modelFolders: () => invoke('model_folders'),
   addModelFolder: (path) => invoke('add_model_folder', { path }),

@@ -70,6 +70,15 @@ export class Models {
     return fit;
   }
 
+  /** The models that can draft the answers of this one. Rejected calls are shown. */
+  async draftModels(reference: string): Promise<readonly string[]> {
+    let found: readonly string[] = [];
+    await this.toasts.attempt(async () => {
+      found = await this.platform.draftModels(reference);
+    }, `draft models of ${reference}`);
+    return found;
+  }
+
   async refresh(): Promise<void> {
     await this.toasts.attempt(async () => {
       [this.list, this.defaultReference] = await Promise.all([this.platform.models(), this.platform.defaultModel()]);

@@ -128,11 +128,18 @@ describe('the defaults for a model', () => {
     expect((await host.chat(id)).settings).toMatchObject({ kv_bits: null, kv_off: false });
   });
 
+  it('say so where no model can draft', async () => {
+    await openDefaults();
+    await pass(0);
+    expect(the('no-draft-model').textContent).toContain('same vocabulary');
+  });
+
   it('have a draft model, which the others leave as it is', async () => {
     const pebble = host.local.find(({ reference }) => reference === 'pebble');
     if (!pebble) throw new Error('no Pebble');
     const tiny = { ...pebble, reference: 'mlx-community/Tiny-4bit', name: 'Tiny', built_in: false, bytes: 1_000 };
-    host.local = [pebble, tiny];
+    const other = { ...tiny, reference: 'other', name: 'Other', family: 'qwen3' };
+    host.local = [pebble, tiny, other];
     await openDefaults();
     expect(the('draft-model').textContent).toContain('None');
     await click('draft-model');

@@ -169,6 +169,11 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
       if (!reference.includes('gemma')) return null;
       return { reference, current: '4f1c', newest: '9b02', files: ['chat_template.jinja', 'model-00002-of-00002.safetensors'], bytes: 1_900_000_000 };
     },
+    async draftModels(reference) {
+      const { bytes, family } = localModel(host, reference);
+      const small = host.local.filter((other) => other.kind === 'chat' && !other.problem && other.bytes < bytes / 2);
+      return small.filter((other) => other.family === family).map((other) => other.reference);
+    },
     async revealModel(reference) {
       host.revealed.push(localModel(host, reference).reference);
     },

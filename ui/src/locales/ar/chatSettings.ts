@@ -68,6 +68,7 @@ export const chatSettings = translation({
   'modelDefaults.draft': 'نموذج المسودة',
   'modelDefaults.draftAbout': 'نموذج أصغر بالمفردات نفسها يكتب مسبقًا ويتحقق منه هذا النموذج. تبقى الإجابات كما هي وقد تصل أسرع. يحتاج إلى ذاكرة إضافية.',
   'modelDefaults.draftNone': 'لا شيء',
+  'modelDefaults.draftNoModel': 'لا يوجد على هذا الحاسوب نموذج أصغر بالمفردات نفسها. نماذج العائلة نفسها تملكها عادة.',
   'modelDefaults.draftChosen': 'نموذج المسودة: {name}',
   'modelDefaults.cleared': 'مُسحت إعداداتك الافتراضية لـ {name}.',
 

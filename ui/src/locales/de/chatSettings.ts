@@ -68,6 +68,7 @@ export const chatSettings = translation({
   'modelDefaults.draft': 'Entwurfsmodell',
   'modelDefaults.draftAbout': 'Ein kleineres Modell mit demselben Vokabular schreibt voraus, und dieses Modell prüft es. Antworten bleiben gleich und kommen eventuell schneller. Es braucht zusätzlichen Arbeitsspeicher.',
   'modelDefaults.draftNone': 'Keines',
+  'modelDefaults.draftNoModel': 'Auf diesem Computer ist kein kleineres Modell mit demselben Vokabular. Modelle derselben Familie haben es meist.',
   'modelDefaults.draftChosen': 'Entwurfsmodell: {name}',
   'modelDefaults.cleared': 'Der eigene Standard für {name} wurde gelöscht.',
 

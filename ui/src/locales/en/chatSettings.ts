@@ -66,6 +66,7 @@ export const chatSettings = {
   'modelDefaults.draft': 'Draft model',
   'modelDefaults.draftAbout': 'A smaller model with the same vocabulary writes ahead, and this model checks it. Responses stay the same and may come faster. It needs memory next to this model.',
   'modelDefaults.draftNone': 'None',
+  'modelDefaults.draftNoModel': 'No smaller model with the same vocabulary is on this computer. Models of the same family usually have it.',
   'modelDefaults.draftChosen': 'Draft model: {name}',
   'modelDefaults.cleared': 'Cleared your defaults for {name}.',
 

@@ -1,6 +1,7 @@
 //! The models on this computer: their places, their properties, their faults.
 
 pub(crate) mod adapters;
+mod draft_models;
 pub(crate) mod hf_tree;
 pub(crate) mod home;
 pub(crate) mod inspect;
