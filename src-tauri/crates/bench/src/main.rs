@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use inspection::{answers, logits, render, split, stops};
-use measurements::{batch, gaps, lookup, perplexity, speed, turns, vision};
+use measurements::{batch, draft, gaps, lookup, perplexity, speed, turns, vision};
 
 #[derive(Parser)]
 #[command(
@@ -35,6 +35,8 @@ enum Command {
     Gaps(gaps::GapsArgs),
     /// Measure the cost and gain of prompt lookup drafts
     Lookup(lookup::LookupArgs),
+    /// Measure responses with and without a draft model
+    Draft(draft::DraftArgs),
     /// Measure a chat of twelve turns
     Turns(turns::TurnsArgs),
     /// Measure how well a model predicts a text
@@ -60,6 +62,7 @@ impl PonderBench {
             Command::Batch(args) => args.json,
             Command::Gaps(args) => args.json,
             Command::Lookup(args) => args.json,
+            Command::Draft(args) => args.json,
             Command::Turns(args) => args.json,
             Command::Perplexity(args) => args.json,
             Command::Vision(args) => args.json,
@@ -74,6 +77,7 @@ impl PonderBench {
             Command::Batch(args) => batch::run(args).await,
             Command::Gaps(args) => gaps::run(args).await,
             Command::Lookup(args) => lookup::run(args).await,
+            Command::Draft(args) => draft::run(args).await,
             Command::Turns(args) => turns::run(args).await,
             Command::Perplexity(args) => perplexity::run(args).await,
             Command::Vision(args) => vision::run(args).await,

@@ -2,9 +2,11 @@
 //! other work on the computer meets both.
 
 pub mod batch;
+pub mod draft;
 pub mod gaps;
 pub mod lookup;
 mod median;
+mod noisy_copy;
 mod numbers;
 mod peer;
 pub mod perplexity;
