@@ -48,8 +48,21 @@ fn drafts_and_batches_have_a_line_for_each_size() {
 
 #[test]
 fn a_draft_model_is_measured_by_turns() {
-    let args = ["--noise", "3", "--always", "--repeat", "1", "--generate", "32"];
-    let lines = measured("draft", &args);
+    let home = tempfile::tempdir().expect("a folder");
+    let args = [
+        "draft",
+        "--json",
+        "--model",
+        "pebble",
+        "--noise",
+        "3",
+        "--always",
+        "--repeat",
+        "1",
+        "--generate",
+        "32",
+    ];
+    let lines = run_json(home.path(), &args);
     assert_eq!(lines[0]["same"], lines[0]["responses"], "{lines:?}");
     assert!(lines[0]["accepted"].as_u64() > Some(10), "{lines:?}");
     assert!(lines[0]["tokens_per_step"].as_f64() > Some(1.0), "{lines:?}");
