@@ -10,7 +10,7 @@ use super::architecture::{Architecture, BARE, LAYER, ROWS, TOP, UNUSED};
 use super::blocks::{convert, Half, Loss, Parts, Target as Format, Way};
 use super::config::{architecture, config, Widths};
 use super::file::{GgufFile, Kind, Stored};
-use super::tokenizer::tokenizer_files;
+use super::tokenizer::{check_tokenizer, tokenizer_files};
 use crate::config::Quantization;
 use crate::conversion::{shards, Shard, Target};
 use crate::error::{Error, Result};
@@ -67,18 +67,32 @@ pub struct Changed {
     pub loss: Loss,
 }
 
-impl GgufImport {
-    /// Plans the import of a file, or of all parts of a model by one of them.
-    ///
-    /// # Errors
-    /// Every reason why it cannot be imported; nothing of the tensors is read before.
-    pub fn plan(path: &Path) -> Result<Self> {
-        let file = GgufFile::open(path)?;
-        let row = architecture(&file)?;
-        let half = half(&file, row);
-        let (mut config, widths) = config(&file, row, half)?;
-        let tokenizer = tokenizer_files(&file)?;
-        config.extend(tokenizer.ids);
+/// What a header alone tells of a folder.
+struct Layout {
+    config: Map<String, Json>,
+    targets: Vec<Target>,
+    sources: Vec<Source>,
+    text_only: bool,
+    half: Option<Half>,
+}
+
+/// True if a model in these files can be imported, as far as their headers tell without the lists of tokens. Reads
+/// faster than [`GgufImport::plan`].
+///
+/// # Errors
+/// The reason why it cannot.
+pub fn check_gguf(path: &Path) -> Result<GgufFile> {
+    let file = GgufFile::open(path)?;
+    Layout::of(&file)?;
+    check_tokenizer(&file)?;
+    Ok(file)
+}
+
+impl Layout {
+    fn of(file: &GgufFile) -> Result<Self> {
+        let row = architecture(file)?;
+        let half = half(file, row);
+        let (mut config, widths) = config(file, row, half)?;
         let (mut targets, mut sources, mut text_only) = (Vec::new(), Vec::new(), false);
         for (stored, tensor) in file.tensors().iter().enumerate() {
             if VISION.iter().any(|start| tensor.name.starts_with(start)) {
@@ -97,14 +111,40 @@ impl GgufImport {
             });
             targets.push(target(name, tensor, half));
         }
-        complete(&file, widths)?;
+        complete(file, widths)?;
         if let Some(quantization) = quantization(&targets) {
             config.insert("quantization".to_owned(), quantization.clone());
             config.insert("quantization_config".to_owned(), quantization);
         }
-        let config = Json::Object(config);
         // Refuses now what the loader would refuse later.
-        ModelConfig::parse(&config.to_string())?;
+        ModelConfig::parse(&Json::Object(config.clone()).to_string())?;
+        Ok(Self {
+            config,
+            targets,
+            sources,
+            text_only,
+            half,
+        })
+    }
+}
+
+impl GgufImport {
+    /// Plans the import of a file, or of all parts of a model by one of them.
+    ///
+    /// # Errors
+    /// Every reason why it cannot be imported; nothing of the tensors is read before.
+    pub fn plan(path: &Path) -> Result<Self> {
+        let file = GgufFile::open(path)?;
+        let Layout {
+            mut config,
+            targets,
+            sources,
+            text_only,
+            half,
+        } = Layout::of(&file)?;
+        check_tokenizer(&file)?;
+        let tokenizer = tokenizer_files(&file)?;
+        config.extend(tokenizer.ids);
         let (shards, index) = shards(&targets);
         Ok(Self {
             others: vec![
@@ -112,11 +152,11 @@ impl GgufImport {
                 ("tokenizer_config.json", tokenizer.config),
                 ("generation_config.json", tokenizer.generation),
             ],
+            config: Json::Object(config),
             file,
             shards,
             targets,
             index,
-            config,
             text_only,
             sources,
             half,

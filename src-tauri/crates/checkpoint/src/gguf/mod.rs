@@ -11,4 +11,4 @@ mod tokenizer;
 
 pub use blocks::{Loss, Parts};
 pub use file::{split_of, GgufFile, Kind, Stored, Value};
-pub use import::{Changed, GgufImport};
+pub use import::{check_gguf, Changed, GgufImport};

@@ -120,10 +120,10 @@ fn rows_of_heads_are_put_back_in_order() {
         .flatten()
         .collect();
     let bias: Vec<u8> = (0..64_u32).flat_map(|row| (row as f32).to_le_bytes()).collect();
-    let writer =
-        llama()
-            .tensor("blk.0.attn_q.weight", &[64, 64], 0, &rows)
-            .tensor("blk.0.attn_q.bias", &[64], 0, &bias);
+    let writer = llama()
+        .tensor("blk.0.attn_q.weight", &[64, 64], 0, &rows)
+        .tensor("blk.0.attn_q.bias", &[64], 0, &bias)
+        .tensor("blk.0.attn_output.bias", &[64], 0, &bias);
     let folder = tempfile::tempdir().unwrap();
     let import = GgufImport::plan(&writer.write(&folder, "model.gguf")).unwrap();
     for (target, columns) in [(1, 64), (2, 1)] {
@@ -200,6 +200,10 @@ fn what_cannot_be_imported_is_refused_by_name() {
             llama().tensor("blk.0.attn_q.weight", &[64, 63], 0, &[0; 63 * 64 * 4]),
             "63 rows",
         ),
+        (
+            llama().tensor("blk.0.attn_q.bias", &[64], 0, &[0; 256]),
+            "biases of some",
+        ),
         (llama().text("llama.rope.scaling.type", "ntk"), "type `ntk`"),
         (sizes(&row), "lacks `token_embd.weight`"),
         (embedding(sizes(&row)), "no list of tokens"),
@@ -227,12 +231,13 @@ fn what_cannot_be_imported_is_refused_by_name() {
             }
         }
     }
-    let base = |model: &str, pre: &str| {
+    let bare = |model: &str, pre: &str| {
         let writer = embedding(sizes(&row)).texts("tokenizer.ggml.tokens", &["a", "b", "ab"]);
         writer
             .text("tokenizer.ggml.model", model)
             .text("tokenizer.ggml.pre", pre)
     };
+    let base = |model: &str, pre: &str| bare(model, pre).text("tokenizer.chat_template", "{{ messages }}");
     for (writer, words) in [
         (base("gpt2", "superbpe"), "the pre-tokenizer `superbpe`"),
         (base("bert", ""), "kind `bert`"),

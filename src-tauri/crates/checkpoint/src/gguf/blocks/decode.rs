@@ -111,9 +111,18 @@ fn k_groups(kind: Kind, block: &[u8], tell: &mut dyn FnMut(Group)) {
     }
 }
 
+/// A block whose scales are for 16 numbers.
+pub struct Sixteens {
+    /// The numbers.
+    pub numbers: [f32; 256],
+    /// The difference of neighboring levels of each 16, around 0; empty if levels are not around 0.
+    pub steps: Vec<f32>,
+}
+
 /// The numbers of a block of a format whose scales are for 16 numbers.
-pub fn numbers(kind: Kind, block: &[u8]) -> [f32; 256] {
+pub fn sixteens(kind: Kind, block: &[u8]) -> Sixteens {
     let mut numbers = [0.0; 256];
+    let mut steps = Vec::new();
     match kind {
         Kind::Q2_K => {
             let (scale, least) = (half(block, 80), half(block, 82));
@@ -129,6 +138,9 @@ pub fn numbers(kind: Kind, block: &[u8]) -> [f32; 256] {
                 let (part, shift) = (at / 16, at % 128 / 32);
                 let low = block[96 + part % 8] >> (part / 8 * 4) & 15;
                 let factor = i16::from(low | (block[104 + part % 4] >> (part / 4 * 2) & 3) << 4) - 32;
+                if at % 16 == 0 {
+                    steps.push(scale * f32::from(factor));
+                }
                 let code = i16::from(block[32 + at / 128 * 32 + at % 32] >> (2 * shift) & 3);
                 let upper = block[at % 32] >> (at / 128 * 4 + shift) & 1;
                 let code = if upper == 1 { code } else { code - 4 };
@@ -142,11 +154,14 @@ pub fn numbers(kind: Kind, block: &[u8]) -> [f32; 256] {
                 let low = block[64 * side + quarter % 2 * 32 + at % 32] >> (quarter / 2 * 4) & 15;
                 let high = block[128 + 32 * side + at % 32] >> (2 * quarter) & 3;
                 let factor = f32::from(block[192 + at / 16] as i8);
+                if at % 16 == 0 {
+                    steps.push(scale * factor);
+                }
                 *number = scale * factor * f32::from(i16::from(low | high << 4) - 32);
             }
         }
         // The others are groups or plain.
         _ => {}
     }
-    numbers
+    Sixteens { numbers, steps }
 }

@@ -9,7 +9,7 @@ use crate::config::{Mode, Quantization};
 use crate::error::{Error, Result};
 use crate::gguf::file::Kind;
 
-use decode::{groups, nibbles, numbers, Group, GROUP};
+use decode::{groups, nibbles, sixteens, Group, GROUP};
 pub use halves::Half;
 
 /// The way from a format to one of MLX's.
@@ -143,9 +143,11 @@ pub fn convert(kind: Kind, target: Target, name: &str, bytes: &[u8], loss: &mut 
         Way::Kept(bits) => blocks.for_each(|block| groups(kind, block, &mut |group| packer.group(&group, bits))),
         Way::Anew(bits) => {
             for block in blocks {
-                numbers(kind, block)
-                    .chunks_exact(GROUP)
-                    .for_each(|numbers| packer.anew(numbers, bits));
+                let block = sixteens(kind, block);
+                for (at, numbers) in block.numbers.chunks_exact(GROUP).enumerate() {
+                    let steps = block.steps.get(2 * at..2 * at + 2).unwrap_or_default();
+                    packer.anew(numbers, steps, bits);
+                }
             }
         }
         Way::Floats => {
@@ -249,22 +251,55 @@ impl Packer<'_> {
         }
     }
 
-    /// Codes from the least to the largest number in equal steps.
-    fn anew(&mut self, numbers: &[f32], bits: u32) {
+    /// New codes of a group: of equal steps from the least to the largest number, and of parts of one of its own
+    /// steps around 0, which keep the half that has it, those that lose least.
+    fn anew(&mut self, numbers: &[f32], steps: &[f32], bits: u32) {
         let most = (1_u32 << bits) - 1;
         let least = numbers.iter().copied().fold(f32::INFINITY, f32::min);
         let largest = numbers.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let (scale, bias) = (self.round((largest - least) / most as f32), self.round(least));
-        let (step, start) = (self.half.widen(scale), self.half.widen(bias));
-        let mut codes = [0; GROUP];
-        for (code, number) in codes.iter_mut().zip(numbers) {
-            if step > 0.0 {
-                *code = ((number - start) / step).round().clamp(0.0, most as f32) as u8;
+        let mut best = self.coded(numbers, (largest - least) / most as f32, least, bits);
+        for step in steps {
+            // A quarter of 64 levels, a half of 8: the range stays.
+            let parts = if bits == 8 { 4.0 } else { 2.0 };
+            let start = -step / parts * (1_u32 << (bits - 1)) as f32;
+            let other = self.coded(numbers, step / parts, start, bits);
+            if other.error < best.error {
+                best = other;
             }
-            self.loss.add(*number, step * f32::from(*code) + start);
         }
-        self.pack(&codes, bits);
+        let (scale, bias) = (self.round(best.scale), self.round(best.bias));
+        for (code, number) in best.codes.iter().zip(numbers) {
+            self.loss.add(*number, best.scale * f32::from(*code) + best.bias);
+        }
+        self.pack(&best.codes, bits);
         self.parts.scales.extend(scale.to_le_bytes());
         self.parts.biases.extend(bias.to_le_bytes());
     }
+
+    /// The nearest codes, with a scale and a bias as they will be stored.
+    fn coded(&self, numbers: &[f32], scale: f32, bias: f32, bits: u32) -> Coded {
+        let most = ((1_u32 << bits) - 1) as f32;
+        let near = |number: f32| self.half.widen(self.half.round(number));
+        let mut coded = Coded {
+            codes: [0; GROUP],
+            scale: near(scale),
+            bias: near(bias),
+            error: 0.0,
+        };
+        for (code, number) in coded.codes.iter_mut().zip(numbers) {
+            if coded.scale != 0.0 {
+                *code = ((number - coded.bias) / coded.scale).round().clamp(0.0, most) as u8;
+            }
+            coded.error += (coded.scale * f32::from(*code) + coded.bias - number).powi(2);
+        }
+        coded
+    }
+}
+
+/// Codes of a group, and the sum of their squared errors.
+struct Coded {
+    codes: [u8; GROUP],
+    scale: f32,
+    bias: f32,
+    error: f32,
 }

@@ -108,7 +108,7 @@ fn formats_of_16_numbers_to_a_scale_are_read_exactly() {
     for kind in [Kind::Q2_K, Kind::Q3_K, Kind::Q6_K] {
         let (bytes, expected) = figures(kind);
         let blocks = bytes.chunks_exact(kind.bytes() as usize);
-        let read: Vec<f32> = blocks.flat_map(|block| numbers(kind, block)).collect();
+        let read: Vec<f32> = blocks.flat_map(|block| sixteens(kind, block).numbers).collect();
         assert_eq!(read, expected, "{kind:?}");
     }
 }

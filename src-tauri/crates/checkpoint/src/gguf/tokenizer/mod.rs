@@ -123,21 +123,37 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// The files of the tokenizer in a GGUF file.
-pub fn tokenizer_files(file: &GgufFile) -> Result<TokenizerFiles> {
-    let mut tokens = Tokens::of(file)?;
-    let model = file.text("tokenizer.ggml.model").unwrap_or("none");
-    let (tokenizer, begins) = match model {
-        "gpt2" => byte_level(&tokens)?,
-        "llama" => {
-            tokens.spell_blanks();
-            pieces(&tokens)?
-        }
+/// Refuses files whose tokenizer is of another kind, or that have no chat template.
+pub fn check_tokenizer(file: &GgufFile) -> Result<()> {
+    Tokens::of(file)?;
+    match file.text("tokenizer.ggml.model").unwrap_or("none") {
+        "gpt2" => pre(file).map(|_| ())?,
+        "llama" => {}
         other => {
             return Err(Error::Unsupported(format!(
                 "tokenizers of the kind `{other}` in GGUF files"
             )))
         }
+    }
+    file.text("tokenizer.chat_template")
+        .map(|_| ())
+        .ok_or(Error::NoTemplate)
+}
+
+fn pre(file: &GgufFile) -> Result<&'static Pre> {
+    let name = file.text("tokenizer.ggml.pre").unwrap_or("default");
+    Pre::named(name).ok_or_else(|| Error::Unsupported(format!("the pre-tokenizer `{name}` of GGUF files")))
+}
+
+/// The files of the tokenizer in a GGUF file, as [`check_tokenizer`] wants it.
+pub fn tokenizer_files(file: &GgufFile) -> Result<TokenizerFiles> {
+    let mut tokens = Tokens::of(file)?;
+    let (tokenizer, begins) = match file.text("tokenizer.ggml.model") {
+        Some("llama") => {
+            tokens.spell_blanks();
+            pieces(&tokens)?
+        }
+        _ => byte_level(&tokens)?,
     };
     let template = file.text("tokenizer.chat_template").ok_or(Error::NoTemplate)?;
     let mut config = json!({
@@ -183,9 +199,7 @@ fn tokenizer(tokens: &Tokens<'_>, parts: Json) -> Json {
 /// GPT-2's kind: bytes as characters, and a list of merges.
 fn byte_level(tokens: &Tokens<'_>) -> Result<(Json, bool)> {
     let file = tokens.file;
-    let name = file.text("tokenizer.ggml.pre").unwrap_or("default");
-    let pre = Pre::named(name);
-    let pre = pre.ok_or_else(|| Error::Unsupported(format!("the pre-tokenizer `{name}` of GGUF files")))?;
+    let pre = pre(file)?;
     let vocabulary = tokens.vocabulary();
     let merges = file.value("tokenizer.ggml.merges").and_then(Value::texts);
     let merges = merges.ok_or_else(|| file.broken("its tokenizer has no merges"))?;
