@@ -121,6 +121,8 @@ pub fn config(file: &GgufFile, row: &Architecture, half: Option<Half>) -> Result
     set("attention_bias", json!(attention_bias(file, row)?));
     set("mlp_bias", json!(has("blk.0.ffn_up.bias")));
     set("hidden_act", json!("silu"));
+    // Cohere's field; other families have such norms or not.
+    set("use_qk_norm", json!(has("blk.0.attn_q_norm.weight")));
     set(
         "torch_dtype",
         json!(match half {

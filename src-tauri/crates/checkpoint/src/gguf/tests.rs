@@ -252,7 +252,7 @@ fn what_cannot_be_imported_is_refused_by_name() {
         ),
         (base("gpt2", "qwen2").texts("tokenizer.ggml.merges", &[""]), "no tokens"),
         (
-            base("gpt2", "qwen2").texts("tokenizer.ggml.merges", &["a b"]),
+            bare("gpt2", "qwen2").texts("tokenizer.ggml.merges", &["a b"]),
             "no chat template",
         ),
         (base("llama", ""), "scores"),
@@ -263,5 +263,13 @@ fn what_cannot_be_imported_is_refused_by_name() {
     ] {
         let error = refused(&writer);
         assert!(error.contains(words), "{error} has not {words}");
+    }
+}
+
+#[test]
+fn the_document_has_every_architecture() {
+    let document = include_str!("../../../../../docs/models.md");
+    for row in ARCHITECTURES {
+        assert!(document.contains(&format!("`{}`", row.name)), "{}", row.name);
     }
 }
