@@ -26,6 +26,7 @@ CASES = {
     "llama-linear": ("llama", shapes.llama(**rope("linear", factor=4.0))),
     "llama-yarn": ("llama", shapes.llama(**YARN)),
     "mixtral": ("llama", shapes.mixtral()),
+    "ministral3": ("mistral3", shapes.ministral3()),
     "qwen2": ("qwen2", shapes.qwen2()),
     "qwen2-moe": ("qwen2moe", shapes.qwen2_moe(mlp_only_layers=[])),
     "qwen3": ("qwen3", shapes.qwen3(tie_word_embeddings=True)),
@@ -46,7 +47,7 @@ CASES = {
     "seed-oss": ("seed_oss", shapes.seed_oss()),
 }
 # Architectures that the converter turns the rows of queries and keys for.
-TURNED = {"llama", "granite", "smollm3"}
+TURNED = {"llama", "mistral3", "granite", "smollm3"}
 # Those whose norms it adds 1 to.
 OFFSET = {"gemma", "gemma2", "gemma3"}
 ARCHITECTURES = {name: number for number, name in gguf.MODEL_ARCH_NAMES.items()}
@@ -76,6 +77,9 @@ def add_rope(writer, config, width):
         writer.add_rope_scaling_factor(scaling["factor"])
     if kind == "yarn":
         writer.add_rope_scaling_orig_ctx_len(scaling["original_max_position_embeddings"])
+    if "llama_4_scaling_beta" in scaling:
+        writer.add_rope_scaling_yarn_log_mul(scaling["mscale_all_dim"])
+        writer.add_attn_temperature_scale(scaling["llama_4_scaling_beta"])
     if kind == "llama3":
         theta, low, high = config.get("rope_theta", 10000.0), scaling["low_freq_factor"], scaling["high_freq_factor"]
         old, factors = scaling["original_max_position_embeddings"], []
@@ -109,8 +113,8 @@ def add_metadata(writer, architecture, config):
     if "head_dim" in config:
         writer.add_key_length(width)
         writer.add_value_length(width)
-    if "rope_theta" in config:
-        writer.add_rope_freq_base(float(config["rope_theta"]))
+    if theta := config.get("rope_theta") or config.get("rope_parameters", {}).get("rope_theta"):
+        writer.add_rope_freq_base(float(theta))
     writer.add_rope_dimension_count(int(width * config.get("partial_rotary_factor", 1.0)))
     for field, add in (
         ("rms_norm_eps", writer.add_layer_norm_rms_eps), ("layer_norm_eps", writer.add_layer_norm_eps),

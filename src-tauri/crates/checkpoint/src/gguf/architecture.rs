@@ -146,6 +146,10 @@ pub const ARCHITECTURES: &[Architecture] = &[
         ..row("llama", "mixtral", "MixtralForCausalLM")
     },
     Architecture {
+        turned: true,
+        ..row("mistral3", "ministral3", "Ministral3ForCausalLM")
+    },
+    Architecture {
         half: Half::BF16,
         biases: Biases::Fixed,
         ..row("qwen2", "qwen2", "Qwen2ForCausalLM")

@@ -164,7 +164,12 @@ pub fn config(file: &GgufFile, row: &Architecture, half: Option<Half>) -> Result
             set(field, value);
         }
     }
-    if let Some(scaling) = rope_scaling(&metadata)? {
+    if let Some(mut scaling) = rope_scaling(&metadata)? {
+        // Ministral's queries grow with the position, which stands among the parameters of its rope.
+        if let Some(growth) = metadata.number("attention.temperature_scale") {
+            scaling["llama_4_scaling_beta"] = json!(growth);
+            set("rope_parameters", scaling.clone());
+        }
         set("rope_scaling", scaling);
     }
     Ok((config, widths))
@@ -214,6 +219,11 @@ fn rope_scaling(metadata: &Metadata<'_>) -> Result<Option<Json>> {
                 ("original_max_position_embeddings", original.map(Json::from)),
                 ("beta_fast", turns("rope.scaling.yarn_beta_fast").map(Json::from)),
                 ("beta_slow", turns("rope.scaling.yarn_beta_slow").map(Json::from)),
+                ("mscale", turns("rope.scaling.yarn_log_multiplier").map(Json::from)),
+                (
+                    "mscale_all_dim",
+                    turns("rope.scaling.yarn_log_multiplier").map(Json::from),
+                ),
             ] {
                 if let Some(value) = value {
                     yarn[field] = value;
