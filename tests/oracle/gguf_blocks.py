@@ -11,7 +11,7 @@ import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as Type
 from gguf.quants import dequantize, quantize
 
-# Where 16 bit floats stand in a block.
+# Places of 16 bit floats in a block.
 HALVES = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108],
     "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": [],

@@ -18,7 +18,7 @@ import shapes
 from random_model import write_model
 from variants import LLAMA3, YARN, Variant, long_factors, rope
 
-# What no file tells stands in the rows of `checkpoint/src/gguf/architecture.rs` as real models have it.
+# Constants that no file tells stand in the rows of `checkpoint/src/gguf/architecture.rs` as real models have it.
 CASES = {
     "llama": ("llama", shapes.llama()),
     "llama-bias": ("llama", shapes.llama(attention_bias=True, mlp_bias=True, head_dim=64, tie_word_embeddings=True)),

@@ -32,9 +32,9 @@ pub struct Architecture {
     pub names: Names,
     /// True if rows of queries and keys have the halves of a head's rotation side by side, by turns.
     pub turned: bool,
-    /// What `attention_bias` is about.
+    /// The meaning of `attention_bias`.
     pub biases: Biases,
-    /// What is added to the numbers of norms.
+    /// Added to the numbers of norms.
     pub norms: f32,
     /// The format of scales and plain numbers of quantized files. Models whose activations leave the range of IEEE's
     /// half are computed in the other one.

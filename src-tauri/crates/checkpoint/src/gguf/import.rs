@@ -42,7 +42,7 @@ pub struct GgufImport {
     pub others: Vec<(&'static str, Json)>,
     /// True if the file has a vision part, which is left out.
     pub text_only: bool,
-    /// Where each target comes from.
+    /// The origin of each target.
     sources: Vec<Source>,
     half: Option<Half>,
 }
@@ -56,7 +56,7 @@ struct Source {
     added: f32,
 }
 
-/// What a format became, and what was lost of it.
+/// A format, its successor, and the loss between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Changed {
     /// The format in the GGUF file.
@@ -67,7 +67,7 @@ pub struct Changed {
     pub loss: Loss,
 }
 
-/// What a header alone tells of a folder.
+/// The parts of a folder that a header alone tells.
 struct Layout {
     config: Map<String, Json>,
     targets: Vec<Target>,

@@ -55,7 +55,7 @@ impl Way {
     }
 }
 
-/// What was lost of tensors when numbers were rounded.
+/// The loss of tensors whose numbers were rounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Loss {
     largest_error: f64,
