@@ -16,13 +16,12 @@ use crate::{app, output};
 pub const EXAMPLES: &str = "Examples:
   ponder import
   ponder import ollama:llama3.2:3b
-  ponder import ~/Downloads/Qwen3-4B-Q4_K_M.gguf --name Qwen3-4B
-  ponder import ~/Downloads/Qwen3-4B-4bit --json";
+  ponder import ~/Downloads/Qwen3-4B-Q4_K_M.gguf --name Qwen3-4B";
 
 /// `ponder import`.
 #[derive(Args)]
 pub struct ImportArgs {
-    /// Folder, GGUF file, or a listed model (default: list what Ollama and LM Studio have)
+    /// Folder, GGUF file or listed model (default: list those of Ollama and LM Studio)
     #[arg(value_name = "MODEL")]
     model: Option<String>,
     /// Name of the new folder, for GGUF files

@@ -53,7 +53,7 @@ enum Command {
     /// Remove a model from this computer
     #[command(alias = "rm", after_help = remove::EXAMPLES)]
     Remove(RemoveArgs),
-    /// Copy a model folder into Ponder
+    /// Copy a model into Ponder, also from Ollama and LM Studio
     #[command(after_help = import::EXAMPLES)]
     Import(ImportArgs),
     /// Show how much memory a model needs
