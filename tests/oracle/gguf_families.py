@@ -3,7 +3,7 @@ llama.cpp's own table, metadata and changed numbers those of its converter.
 
     python gguf_families.py OUT
 
-writes OUT/NAME and OUT/NAME.gguf, and prints the names."""
+writes OUT/NAME, OUT/NAME.gguf and OUT/NAME-q8.gguf, whose matrices have 8 bits, and prints the names."""
 import json
 import math
 import sys
@@ -136,7 +136,12 @@ def add_metadata(writer, architecture, config):
     add_rope(writer, config, int(width * config.get("partial_rotary_factor", 1.0)))
 
 
-def write_gguf(path, architecture, config, tensors):
+def is_matrix(name, tensor):
+    """True for what llama.cpp quantizes; routers stay as they are."""
+    return tensor.ndim > 1 and tensor.shape[-1] % 32 == 0 and name.endswith("weight") and "ffn_gate_inp" not in name
+
+
+def write_gguf(path, architecture, config, tensors, quantized=False):
     writer = gguf.GGUFWriter(path, architecture)
     add_metadata(writer, architecture, config)
     writer.add_tokenizer_model("gpt2")
@@ -154,7 +159,12 @@ def write_gguf(path, architecture, config, tensors):
             tensor = side_by_side(tensor, count)
         if architecture in OFFSET and name.endswith("norm.weight"):
             tensor = tensor + np.float32(1)
-        writer.add_tensor(name_of(table, name), np.ascontiguousarray(tensor))
+        tensor, called = np.ascontiguousarray(tensor), name_of(table, name)
+        if quantized and is_matrix(called, tensor):
+            kind = gguf.GGMLQuantizationType.Q8_0
+            writer.add_tensor(called, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(called, tensor)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -170,6 +180,7 @@ def main():
         config = json.loads((folder / "config.json").read_text())
         tensors = mx.load(str(folder / "model.safetensors"))
         write_gguf(out / f"{name}.gguf", architecture, config, tensors)
+        write_gguf(out / f"{name}-q8.gguf", architecture, config, tensors, quantized=True)
     print(json.dumps(list(CASES)))
 
 

@@ -69,6 +69,66 @@ fn decoder(config: ModelConfig) -> (DecoderConfig, Vec<f32>) {
     (*decoder, periods)
 }
 
+/// The numbers of a 16 bit format.
+fn wide(dtype: &str, bytes: &[u8]) -> f32 {
+    let bits = u16::from_le_bytes(bytes.try_into().unwrap());
+    if dtype == "BF16" {
+        return f32::from_bits(u32::from(bits) << 16);
+    }
+    // Numbers of these models are neither tiny nor endless.
+    let size = match bits & 0x7FFF {
+        size @ 0x400.. => f32::from_bits((u32::from(size) << 13) + 0x3800_0000),
+        size => f32::from(size) / 16_777_216.0,
+    };
+    if bits >> 15 == 1 {
+        -size
+    } else {
+        size
+    }
+}
+
+/// The numbers of a target, of which quantized ones have 8 bits in groups of 32.
+fn numbers(import: &GgufImport, index: usize) -> Vec<f32> {
+    let target = &import.targets[index];
+    let mut all = Vec::new();
+    let read = import.read::<Error>(index, |parts, _| {
+        if target.quantization.is_none() {
+            all.extend(parts.weight.chunks_exact(2).map(|half| wide(target.dtype, half)));
+            return Ok(());
+        }
+        let halves = parts.scales.chunks_exact(2).zip(parts.biases.chunks_exact(2));
+        for (codes, (scale, bias)) in parts.weight.chunks_exact(32).zip(halves) {
+            let (scale, bias) = (wide(target.dtype, scale), wide(target.dtype, bias));
+            all.extend(codes.iter().map(|code| scale * f32::from(*code) + bias));
+        }
+        Ok(())
+    });
+    read.unwrap();
+    all
+}
+
+/// Every matrix of a file whose matrices have 8 bits is near the original's, and everything else nearer.
+fn check_quantized(path: &Path, originals: &BTreeMap<String, (Vec<u64>, Vec<u8>)>, name: &str) {
+    let import = GgufImport::plan(path).unwrap();
+    assert_eq!(import.config["quantization"]["bits"], 8, "{name}");
+    for (index, target) in import.targets.iter().enumerate() {
+        let (shape, expected) = &originals[&target.name];
+        assert_eq!(&target.shape, shape, "{name}: {}", target.name);
+        let made: Vec<u8> = numbers(&import, index)
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect();
+        assert_eq!(made.len(), expected.len(), "{name}: {}", target.name);
+        let bound = if target.quantization.is_some() {
+            1.0 / 127.0
+        } else {
+            1.0 / 256.0
+        };
+        let off = difference(expected, &made);
+        assert!(off <= bound, "{name}: {} is {off} off", target.name);
+    }
+}
+
 #[test]
 fn every_architecture_becomes_the_model_that_it_was() {
     let out = tempfile::tempdir().unwrap();
@@ -96,6 +156,7 @@ fn every_architecture_becomes_the_model_that_it_was() {
             );
         }
         let mut originals = stored(&folder.join("model.safetensors"));
+        check_quantized(&out.path().join(format!("{name}-q8.gguf")), &originals, &name);
         for (index, target) in import.targets.iter().enumerate() {
             let mut bytes = Vec::new();
             let read = import.read::<Error>(index, |parts, _| {
