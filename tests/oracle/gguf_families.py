@@ -40,6 +40,7 @@ CASES = {
     "glm4": ("glm4", shapes.glm4()),
     "granite": ("granite", shapes.granite()),
     "olmo2": ("olmo2", shapes.olmo2()),
+    "olmoe": ("olmoe", shapes.olmoe()),
     "smollm3": ("smollm3", shapes.smollm3()),
     "cohere": ("command-r", further.cohere()),
     "cohere2": ("cohere2", further.cohere2(sliding_window_pattern=4)),

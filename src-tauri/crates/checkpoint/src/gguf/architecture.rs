@@ -39,6 +39,8 @@ pub struct Architecture {
     /// The format of scales and plain numbers of quantized files. Models whose activations leave the range of IEEE's
     /// half are computed in the other one.
     pub half: Half,
+    /// True if texts begin with a blank for SentencePiece, unless the file says otherwise.
+    pub blank_first: bool,
     /// Fields of config.json and the metadata that they come from, without the architecture's name before it.
     pub fields: Names,
     /// Fields of config.json that no file tells, as a JSON object.
@@ -60,6 +62,7 @@ const fn row(name: &'static str, model_type: &'static str, class: &'static str) 
         biases: Biases::All,
         norms: 0.0,
         half: Half::F16,
+        blank_first: true,
         fields: NONE,
         constants: "{}",
         shared_width: None,
@@ -177,6 +180,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
     Architecture {
         norms: -1.0,
         half: Half::BF16,
+        blank_first: false,
         constants: r#"{"hidden_activation": "gelu_pytorch_tanh", "hidden_act": "gelu_pytorch_tanh"}"#,
         ..row("gemma", "gemma", "GemmaForCausalLM")
     },
@@ -184,6 +188,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
         names: SANDWICH,
         norms: -1.0,
         half: Half::BF16,
+        blank_first: false,
         fields: &[
             ("attn_logit_softcapping", "attn_logit_softcapping"),
             ("final_logit_softcapping", "final_logit_softcapping"),
@@ -197,6 +202,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
         names: SANDWICH,
         norms: -1.0,
         half: Half::BF16,
+        blank_first: false,
         fields: &[
             ("final_logit_softcapping", "final_logit_softcapping"),
             ("sliding_window", "attention.sliding_window"),
@@ -263,6 +269,12 @@ pub const ARCHITECTURES: &[Architecture] = &[
             ("post_ffw_norm", "post_feedforward_layernorm"),
         ],
         ..row("olmo2", "olmo2", "Olmo2ForCausalLM")
+    },
+    Architecture {
+        experts: true,
+        fields: &[EXPERTS[0], EXPERTS[1]],
+        constants: r#"{"norm_topk_prob": false}"#,
+        ..row("olmoe", "olmoe", "OlmoeForCausalLM")
     },
     Architecture {
         turned: true,

@@ -143,7 +143,7 @@ impl GgufImport {
             half,
         } = Layout::of(&file)?;
         check_tokenizer(&file)?;
-        let tokenizer = tokenizer_files(&file)?;
+        let tokenizer = tokenizer_files(&file, architecture(&file)?)?;
         config.extend(tokenizer.ids);
         let (shards, index) = shards(&targets);
         Ok(Self {

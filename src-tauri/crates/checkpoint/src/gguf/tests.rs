@@ -168,6 +168,28 @@ fn tokens_that_are_no_text_and_the_first_of_every_text_are_kept() {
 }
 
 #[test]
+fn texts_begin_with_a_blank_unless_the_model_or_its_file_says_otherwise() {
+    let normalizer = |name: &str, said: Option<u8>| {
+        let row = ARCHITECTURES.iter().find(|row| row.name == name).unwrap();
+        let scores = [&6_u32.to_le_bytes()[..], &3_u64.to_le_bytes(), &[0; 12]].concat();
+        let mut writer = sizes(row)
+            .tensor("token_embd.weight", &[64, 3], 30, &[0; 64 * 3 * 2])
+            .text("tokenizer.ggml.model", "llama")
+            .texts("tokenizer.ggml.tokens", &["<unk>", "▁", "a"])
+            .raw("tokenizer.ggml.scores", 9, &scores)
+            .text("tokenizer.chat_template", "{{ messages }}");
+        if let Some(said) = said {
+            writer = writer.raw("tokenizer.ggml.add_space_prefix", 7, &[said]);
+        }
+        planned(&writer).unwrap().others[0].1["normalizer"]["type"].clone()
+    };
+    assert_eq!(normalizer("llama", None), "Sequence");
+    assert_eq!(normalizer("llama", Some(0)), "Replace");
+    assert_eq!(normalizer("gemma3", None), "Replace");
+    assert_eq!(normalizer("gemma3", Some(1)), "Sequence");
+}
+
+#[test]
 fn what_cannot_be_imported_is_refused_by_name() {
     let row = ARCHITECTURES[0];
     let other = |name: &'static str| Architecture { name, ..row };

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::{json, Map, Value as Json};
 
+use super::architecture::Architecture;
 use super::file::{GgufFile, Value};
 use crate::error::{Error, Result};
 use pre::Pre;
@@ -146,12 +147,12 @@ fn pre(file: &GgufFile) -> Result<&'static Pre> {
 }
 
 /// The files of the tokenizer in a GGUF file, as [`check_tokenizer`] wants it.
-pub fn tokenizer_files(file: &GgufFile) -> Result<TokenizerFiles> {
+pub fn tokenizer_files(file: &GgufFile, row: &Architecture) -> Result<TokenizerFiles> {
     let mut tokens = Tokens::of(file)?;
     let (tokenizer, begins) = match file.text("tokenizer.ggml.model") {
         Some("llama") => {
             tokens.spell_blanks();
-            pieces(&tokens)?
+            pieces(&tokens, row.blank_first)?
         }
         _ => byte_level(&tokens)?,
     };
@@ -239,12 +240,12 @@ fn byte_level(tokens: &Tokens<'_>) -> Result<(Json, bool)> {
 }
 
 /// SentencePiece's kind, whose merges follow from the scores of tokens.
-fn pieces(tokens: &Tokens<'_>) -> Result<(Json, bool)> {
+fn pieces(tokens: &Tokens<'_>, blank_first: bool) -> Result<(Json, bool)> {
     let file = tokens.file;
     let scores = file.value("tokenizer.ggml.scores").and_then(Value::floats);
     let scores = scores.filter(|scores| scores.len() == tokens.texts.len());
     let scores = scores.ok_or_else(|| file.broken("its tokenizer has not as many scores as tokens"))?;
-    let prefixed = tokens.flag("add_space_prefix").unwrap_or(true);
+    let prefixed = tokens.flag("add_space_prefix").unwrap_or(blank_first);
     let blanks = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
     let spelled = json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "});
     let (normalizer, decoder) = match prefixed {
