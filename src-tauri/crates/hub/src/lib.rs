@@ -22,9 +22,10 @@ pub use crate::download::{DownloadLimits, Downloads};
 pub use crate::error::Error;
 pub use crate::local::home::{built_in_model, data_dir, hub_cache, metal_library, BUILT_IN};
 pub use crate::local::model_folder::ModelFolder;
+pub use crate::local::other_programs::{gguf_name, GgufModel, OtherPrograms};
 pub use crate::upkeep::undo_removal::RemovedModel;
 pub use crate::upkeep::verify::Verified;
-pub use crate::upkeep::{Removals, Upkeep};
+pub use crate::upkeep::{FormatChange, GgufImported, Removals, Upkeep};
 
 use crate::huggingface::{Catalog, HubApi, ModelMemory, Search};
 use crate::memory_fit::Measured;

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::model::ModelConfig;
 
 pub use recipe::Recipe;
+pub(crate) use shards::shards;
 pub use shards::Shard;
 pub use target::{Change, Part, Piece, Target};
 

@@ -22,7 +22,7 @@ pub struct Shard {
 }
 
 /// The files of these tensors, and their index.
-pub(super) fn shards(targets: &[Target]) -> (Vec<Shard>, Value) {
+pub(crate) fn shards(targets: &[Target]) -> (Vec<Shard>, Value) {
     shards_of(targets, MOST_BYTES)
 }
 

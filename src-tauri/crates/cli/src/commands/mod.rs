@@ -76,7 +76,7 @@ enum Command {
     /// Remove a model from this computer
     #[command(alias = "rm", after_help = models::REMOVE_EXAMPLES)]
     Remove(models::RemoveArgs),
-    /// Copy a model folder into Ponder
+    /// Copy a model into Ponder, also from Ollama and LM Studio
     #[command(after_help = models::IMPORT_EXAMPLES)]
     Import(models::ImportArgs),
     /// Write a quantized copy of a model, which needs less memory
@@ -139,14 +139,14 @@ impl Ponder {
             Command::Ask(args) => return ask::run(args).await,
             Command::Docs(args) => return docs::run(args).await,
             Command::Quantize(args) => return models::quantize(args).await,
+            Command::Import(args) => return models::import(args).await,
+            Command::Models(args) => return models::run(args).await,
             Command::Chat(args) => chat::run(args).await,
             Command::Embed(args) => embed::run(args).await,
-            Command::Models(args) => models::run(args).await,
             Command::Pull(args) => models::pull(args).await,
             Command::Verify(args) => models::verify(args).await,
             Command::Repair(args) => models::repair(args).await,
             Command::Remove(args) => models::remove(args).await,
-            Command::Import(args) => models::import(args).await,
             Command::Fit(args) => fit::run(args).await,
             Command::Endpoints(args) => endpoints::run(args).await,
             Command::Tools(args) => tools::run(args).await,

@@ -11,6 +11,7 @@ mod families;
 mod family_models;
 mod history_import;
 mod images;
+mod import;
 mod manual;
 mod mcp;
 mod pull;

@@ -9,4 +9,5 @@ pub(crate) mod integrity;
 pub(crate) mod json_file;
 mod last_used;
 pub(crate) mod model_folder;
+pub(crate) mod other_programs;
 pub(crate) mod scan;

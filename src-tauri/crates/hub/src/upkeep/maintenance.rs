@@ -14,6 +14,7 @@ use crate::download::Downloads;
 use crate::error::Error;
 use crate::huggingface::HubApi;
 use crate::local::model_folder::ModelFolder;
+use crate::upkeep::gguf::GgufImported;
 use crate::upkeep::verify::{repository_of, Verified};
 
 /// The upkeep of the models on this computer. Its methods run inside the Tokio runtime; work that blocks runs on
@@ -138,6 +139,23 @@ impl Upkeep {
         let from = folder.to_owned();
         self.local
             .run(move |folder| folder.import(&from, &stop, &mut progress))
+            .await
+    }
+
+    /// Imports a GGUF file, as [`ModelFolder::import_gguf`].
+    ///
+    /// # Errors
+    /// As [`ModelFolder::import_gguf`].
+    pub async fn import_gguf(
+        &self,
+        file: &Path,
+        name: &str,
+        stop: CancellationToken,
+        mut progress: impl FnMut(VerifyProgress) + Send + 'static,
+    ) -> Result<GgufImported, Error> {
+        let (from, name) = (file.to_owned(), name.to_owned());
+        self.local
+            .run(move |folder| folder.import_gguf(&from, &name, &stop, &mut progress))
             .await
     }
 

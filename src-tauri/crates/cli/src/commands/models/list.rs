@@ -1,3 +1,5 @@
+use std::process::ExitCode;
+
 use anyhow::Result;
 use api::LocalModel;
 use clap::{Args, Subcommand};
@@ -51,7 +53,7 @@ enum Command {
     /// Remove a model from this computer
     #[command(alias = "rm", after_help = remove::EXAMPLES)]
     Remove(RemoveArgs),
-    /// Copy a model folder into Ponder
+    /// Copy a model into Ponder, also from Ollama and LM Studio
     #[command(after_help = import::EXAMPLES)]
     Import(ImportArgs),
     /// Show how much memory a model needs
@@ -63,16 +65,17 @@ enum Command {
 ///
 /// # Errors
 /// When the command fails, or standard output is closed.
-pub async fn run(args: ModelsArgs) -> Result<()> {
+pub async fn run(args: ModelsArgs) -> Result<ExitCode> {
     match args.command {
         None | Some(Command::List) => list(args.json).await,
         Some(Command::Unload { reference }) => unload(reference.as_deref(), args.json).await,
         Some(Command::Verify(args)) => verify(args).await,
         Some(Command::Repair(args)) => repair(args).await,
         Some(Command::Remove(args)) => remove::remove(args).await,
-        Some(Command::Import(args)) => import::import(args).await,
+        Some(Command::Import(args)) => return import::import(args).await,
         Some(Command::Fit(args)) => fit::run(args).await,
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn unload(reference: Option<&str>, json: bool) -> Result<()> {
