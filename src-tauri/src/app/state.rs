@@ -22,6 +22,7 @@ use tools::host::Tools;
 use tools::stdio::Guard;
 
 use crate::app::app_update::AppUpdates;
+use crate::app::gguf_imports::GgufImports;
 use crate::app::local_server::LocalServer;
 use crate::app::temporary::TemporaryChat;
 use crate::app::tool_chats::ToolChats;
@@ -78,6 +79,8 @@ pub struct App {
     _sharing: Option<EngineSocket>,
     /// The data folder, which also contains the web views' data.
     pub data_dir: PathBuf,
+    /// The running imports of GGUF files.
+    pub gguf_imports: GgufImports,
     /// Cancels running checks when the app ends.
     pub stop: CancellationToken,
     /// Set once everything is stored and the app may end.
@@ -153,6 +156,7 @@ impl App {
             updates,
             _sharing: sharing,
             data_dir: data_dir.to_owned(),
+            gguf_imports: GgufImports::default(),
             stop: CancellationToken::new(),
             ended: OnceCell::new(),
             started,

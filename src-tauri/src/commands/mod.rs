@@ -16,6 +16,7 @@ mod downloads;
 mod endpoints;
 mod failure;
 mod files;
+mod gguf;
 mod hub;
 mod images;
 mod import_export;
@@ -93,6 +94,7 @@ command::list![
     },
     hub::{search_models, describe_model, model_card, first_models, fit_of, memory},
     downloads::{download, pause_download, resume_download, cancel_download, move_download, watch_downloads},
+    gguf::{gguf_models, choose_gguf_files, import_gguf, stop_gguf_import},
     local_models::{
         verify_model, repair_model, removal_of, remove_model, put_back_model, free_model, update_of, draft_models,
         reveal_model, model_folders, add_model_folder, choose_model_folder, forget_model_folder, load_anyway, chat_with,

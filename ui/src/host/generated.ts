@@ -33,6 +33,8 @@ import type { ExportFormat } from '../bindings/ExportFormat';
 import type { FieldProblem } from '../bindings/FieldProblem';
 import type { FileText } from '../bindings/FileText';
 import type { FoundServer } from '../bindings/FoundServer';
+import type { GgufImport } from '../bindings/GgufImport';
+import type { GgufModel } from '../bindings/GgufModel';
 import type { HistoryContents } from '../bindings/HistoryContents';
 import type { HistoryDamage } from '../bindings/HistoryDamage';
 import type { HistoryHits } from '../bindings/HistoryHits';
@@ -319,6 +321,14 @@ export interface Commands {
   moveDownload(id: string, place: number): Promise<void>;
   /** Sends all downloads at once, and all of them again after every change, a few times a second at most. */
   watchDownloads(onChange: (message: Array<Download>) => void): Promise<void>;
+  /** The models that Ollama and LM Studio have on this computer. */
+  ggufModels(): Promise<Array<GgufModel>>;
+  /** Asks for GGUF files in the system's dialog, and returns their paths, which can be imported. */
+  chooseGgufFiles(): Promise<Array<string>>;
+  /** Makes a model of a listed one or of a file. Rejects with `stopped` if it was stopped; nothing is left of it then. */
+  importGguf(reference: string, onProgress: (message: VerifyProgress) => void): Promise<GgufImport>;
+  /** Stops an import. */
+  stopGgufImport(reference: string): Promise<void>;
   /** Reads every file of a model again and compares it with the hub's checksums. */
   verifyModel(reference: string, onProgress: (message: VerifyProgress) => void): Promise<Verification>;
   /** Reads every file of a model again, downloads the wrong and missing ones, and returns what is still wrong. */
@@ -648,6 +658,10 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   cancelDownload: ['models'],
   moveDownload: ['models'],
   watchDownloads: ['chat', 'models'],
+  ggufModels: ['models'],
+  chooseGgufFiles: ['models'],
+  importGguf: ['models'],
+  stopGgufImport: ['models'],
   verifyModel: ['models'],
   repairModel: ['models'],
   removalOf: ['models'],
@@ -882,6 +896,10 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   cancelDownload: (id) => invoke('cancel_download', { id }),
   moveDownload: (id, place) => invoke('move_download', { id, place }),
   watchDownloads: (onChange) => invoke('watch_downloads', { onChange: channel(onChange) }),
+  ggufModels: () => invoke('gguf_models'),
+  chooseGgufFiles: () => invoke('choose_gguf_files'),
+  importGguf: (reference, onProgress) => invoke('import_gguf', { reference, onProgress: channel(onProgress) }),
+  stopGgufImport: (reference) => invoke('stop_gguf_import', { reference }),
   verifyModel: (reference, onProgress) => invoke('verify_model', { reference, onProgress: channel(onProgress) }),
   repairModel: (reference, onProgress) => invoke('repair_model', { reference, onProgress: channel(onProgress) }),
   removalOf: (reference) => invoke('removal_of', { reference }),

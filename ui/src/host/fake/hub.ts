@@ -3,6 +3,7 @@
  * downloads, `?hub=offline|failing|empty|slow` puts it into that state.
  */
 
+import type { GgufModel } from '../../bindings/GgufModel';
 import type { HubModel } from '../../bindings/HubModel';
 import type { LocalModel } from '../../bindings/LocalModel';
 import type { ModelFolderEntry } from '../../bindings/ModelFolderEntry';
@@ -30,6 +31,16 @@ export const hubControls = () => ({
   net: { offline: false, forced_by_env: false, endpoint: 'https://huggingface.co', token: 'none', keychain_problem: null } as NetSettings,
   /** Models whose check finds a damaged file. */
   damaged: new Set<string>(),
+  /** Models of other programs. */
+  gguf: [
+    { reference: 'ollama:llama3.2:3b', name: 'llama3.2-3b', bytes: 2_000_000_000, imported: false, problem: null },
+    { reference: 'ollama:nomic-embed:latest', name: 'nomic-embed', bytes: 274_000_000, imported: false, problem: 'GGUF files of the architecture nomic-bert are not imported yet' },
+    { reference: 'lmstudio:lmstudio-community/Qwen3-4B-GGUF/Qwen3-4B-Q4_K_M.gguf', name: 'Qwen3-4B-Q4_K_M', bytes: 2_500_000_000, imported: false, problem: null },
+  ] as GgufModel[],
+  /** Files that the system's dialog answers with. */
+  chosenFiles: [] as string[],
+  /** Imports that were stopped. */
+  stoppedImports: new Set<string>(),
   /** Models with which a chat was started in the chat window. */
   chatsWith: [] as string[],
   /** Models that are loaded whatever memory they need. */
@@ -138,6 +149,32 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
       return fitAt(bytes, context ?? 16_384, model?.context ?? 131_072, reference === 'pebble' ? 71_000_000 : null);
     },
 
+    async ggufModels() {
+      return host.gguf.map((model) => ({ ...model, imported: host.local.some(({ path }) => path === `/data/models/${model.name}`) }));
+    },
+    async chooseGgufFiles() {
+      return host.chosenFiles;
+    },
+    async importGguf(reference, onProgress) {
+      const listed = host.gguf.find((model) => model.reference === reference);
+      const name = listed?.name ?? reference.split('/').at(-1)?.replace('.gguf', '') ?? '';
+      const total = listed?.bytes ?? 1_000_000_000;
+      host.stoppedImports.delete(reference);
+      for (let step = 0; step <= 10; step++) {
+        if (host.stoppedImports.has(reference)) throw refusal('stopped', 'the import was stopped');
+        onProgress({ path: 'blk.0.attn_q.weight', done: (total * step) / 10, total });
+        await pause(STEP);
+      }
+      if (name.includes('broken')) throw refusal('model_broken', `${name} is cut short; nothing new is left`);
+      const path = `/data/models/${name}`;
+      const pebble = localModel(host, 'pebble');
+      host.local = [...host.local, { ...pebble, reference: path, name, path, built_in: false, place: 'imported', bytes: total }];
+      modelsChanged(host);
+      return { reference: path, bytes: total, loss: name.includes('Q4_K_M') ? 0.000_21 : 0, text_only: name.includes('vl') };
+    },
+    async stopGgufImport(reference) {
+      host.stoppedImports.add(reference);
+    },
     verifyModel: verify,
     async repairModel(reference, onProgress) {
       host.damaged.delete(reference);

@@ -121,6 +121,17 @@ impl ModelFolder {
     }
 }
 
+impl ModelFolder {
+    /// True if a model was made of this GGUF file, of which a little is read.
+    pub fn has_imported(&self, file: &Path) -> bool {
+        let known = || {
+            let read = GgufFile::open(file).ok()?;
+            imported_before(&self.import_folder().ok()?, &fingerprint(&read).ok()?)
+        };
+        known().is_some()
+    }
+}
+
 /// A short text that tells files from others without reading them whole.
 fn fingerprint(file: &GgufFile) -> io::Result<String> {
     let mut hash = Sha256::new();
