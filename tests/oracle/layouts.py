@@ -205,6 +205,23 @@ def raw_convs(weights):
     return {name: value.moveaxis(2, 1) if name.endswith("_conv1d.weight") else value for name, value in weights.items()}
 
 
+def kimi_linear(weights):
+    """Kimi Linear as published: Mixtral's names of experts, and those of its convolutions, with axes as in torch."""
+    names = {".gate_proj.": ".w1.", ".down_proj.": ".w2.", ".up_proj.": ".w3."}
+    parts = {".mlp.e_score": ".block_sparse_moe.gate.e_score", "_conv.conv.": "_conv1d."}
+    parts |= {f".mlp.{part}.": f".block_sparse_moe.{part}." for part in ("experts", "shared_experts", "gate")}
+    renamed = {}
+    for name, value in single_experts(weights).items():
+        if "_conv.conv." in name:
+            value = value.moveaxis(2, 1)
+        for ours, theirs in (names if ".mlp.experts." in name else {}).items():
+            name = name.replace(ours, theirs)
+        for ours, theirs in parts.items():
+            name = name.replace(ours, theirs)
+        renamed[name] = value
+    return renamed
+
+
 def raw_units(weights):
     """RecurrentGemma as published: the convolution's axes as in torch."""
     return {name: value.moveaxis(2, 1) if name.endswith("conv_1d.weight") else value for name, value in weights.items()}

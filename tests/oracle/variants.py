@@ -18,8 +18,8 @@ from further_shapes import (
     telechat3,
 )
 from recurrent_shapes import (
-    falcon_h1, granite_hybrid, granite_hybrid_experts, jamba, mamba, mamba2, nemotron_h, nemotron_h_experts, olmo_hybrid,
-    recurrent_gemma,
+    bailing_hybrid, bailing_moe_linear, bailing_moe_v3, falcon_h1, granite_hybrid, granite_hybrid_experts, jamba, kimi_linear, mamba, mamba2,
+    nemotron_h, nemotron_h_experts, olmo_hybrid, recurrent_gemma,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
@@ -399,6 +399,18 @@ RECURRENT = [
     Variant("recurrent-gemma", recurrent_gemma(), layout=(layouts.raw_units,), headless=True),
     Variant("recurrent-gemma-4bit", recurrent_gemma(), BF16, Q(4, 64), headless=True),
     Variant("recurrent-gemma-untied-f16", recurrent_gemma(block_types=None, _block_types=["attention", "recurrent"]), F16),
+    Variant("kimi-linear", kimi_linear(), layout=(layouts.kimi_linear, layouts.joined_latents)),
+    Variant("kimi-linear-4bit", kimi_linear(hidden_size=128, linear_attn_config={"num_heads": 2, "head_dim": 64, "kda_layers": [1, 2, 4]}), F32, Q(4, 32)),
+    Variant("kimi-linear-softmax", kimi_linear(moe_router_activation_func="softmax", num_expert_group=1, num_shared_experts=2, moe_layer_freq=2, tie_word_embeddings=True)),
+    Variant("ring-linear", bailing_moe_linear(), layout=(layouts.single_experts,)),
+    Variant("ring-linear-4bit", bailing_moe_linear(num_attention_heads=6, head_dim=32, hidden_size=192, num_key_value_heads=3), F32, Q(4, 64)),
+    Variant("ring-linear-bias", bailing_moe_linear(use_qkv_bias=True, use_qk_norm=False, score_function="softmax", moe_router_enable_expert_bias=False, n_group=1, partial_rotary_factor=1.0)),
+    Variant("ling-2.5", bailing_hybrid(), layout=(layouts.single_experts, layouts.joined_latents)),
+    Variant("ling-2.5-4bit", bailing_hybrid(tie_word_embeddings=True), F32, Q(4, 32)),
+    Variant("ling-2.5-bias", bailing_hybrid(use_qkv_bias=True, use_qk_norm=False, q_lora_rank=None, rope_interleave=False, num_attention_heads=3, num_shared_experts=2)),
+    Variant("ling-3", bailing_moe_v3(), layout=(layouts.single_experts, layouts.raw_convs, layouts.joined_latents)),
+    Variant("ling-3-4bit", bailing_moe_v3(), F32, Q(4, 32)),
+    Variant("ling-3-direct", bailing_moe_v3(q_lora_rank=None, kda_lower_bound=-2.0, tie_word_embeddings=True, first_k_dense_replace=0)),
 ]
 
 VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE + EXPERTS + RECURRENT

@@ -16,10 +16,13 @@ pub use crate::config::layers::attention::{
     AttentionConfig, GateFunction, GateSource, OutputGate, QkNorm, QueryScaling,
 };
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;
-pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RULE_CHUNK};
+pub use crate::config::layers::delta_net::{
+    ChannelDecays, DeltaNetConfig, DeltaProjections, CHANNEL_CHUNK, RULE_CHUNK,
+};
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
 pub use crate::config::layers::joint::JointConfig;
+pub use crate::config::layers::lightning::LightningConfig;
 pub use crate::config::layers::linear::LinearConfig;
 pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
@@ -210,6 +213,8 @@ pub enum Mixer {
     CrossAttention(CrossAttentionConfig),
     /// A projection of each position by itself, `self_attn.linear` (Nemotron by architecture search).
     Linear(LinearConfig),
+    /// Lightning attention, `self_attn`.
+    Lightning(LightningConfig),
     /// Mamba, `mamba`.
     Mamba(MambaConfig),
     /// Mamba 2, `mamba`.
@@ -231,6 +236,7 @@ impl Mixer {
             | Self::DeltaNet(_)
             | Self::GatedConv(_)
             | Self::Mamba(_)
+            | Self::Lightning(_)
             | Self::Mamba2(_)
             | Self::Mla(_)
             | Self::RgLru(_)
@@ -277,6 +283,7 @@ impl DecoderConfig {
             | Mixer::DeltaNet(_)
             | Mixer::GatedConv(_)
             | Mixer::Mamba(_)
+            | Mixer::Lightning(_)
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
             | Mixer::RgLru(_)
@@ -326,6 +333,7 @@ impl DecoderConfig {
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
+                Mixer::Lightning(lightning) => lightning.check(&self.ropes)?,
                 Mixer::Mamba(mamba) => mamba.check()?,
                 Mixer::Mamba2(mamba) => mamba.check()?,
                 Mixer::Joint(joint) => {
@@ -405,6 +413,7 @@ impl Mixer {
             Self::DeltaNet(delta_net) => Box::new(*delta_net),
             Self::Mla(latent) => Box::new(latent.clone()),
             Self::GatedConv(conv) => Box::new(*conv),
+            Self::Lightning(lightning) => Box::new(*lightning),
             Self::Mamba(mamba) => Box::new(*mamba),
             Self::Mamba2(mamba) => Box::new(*mamba),
             Self::Joint(joint) => Box::new(joint.clone()),

@@ -140,11 +140,12 @@ pub(super) fn decoder(
         qk_nope_head_dim,
         qk_rope_head_dim,
         v_head_dim,
-        rope: 0,
+        rope: Some(0),
         scale: (qk_nope_head_dim as f32 + qk_rope_head_dim as f32).powf(-0.5) * loudness(text)?,
         bias: text.flag("attention_bias")?.unwrap_or(false),
         query_scaling: None,
         indexer: None,
+        gated: false,
         eps: eps.unwrap_or(shapes.eps),
     };
     let layer = LayerConfig {

@@ -3,6 +3,7 @@
 mod afmoe;
 mod apertus;
 mod bailing;
+mod bailing_hybrid;
 mod bert;
 mod bitnet;
 mod cohere;
@@ -30,6 +31,7 @@ mod hunyuan;
 mod idefics;
 mod internlm;
 mod jamba;
+mod kimi_linear;
 mod klear;
 mod laguna;
 mod lfm2;
@@ -102,6 +104,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     afmoe::FAMILIES,
     apertus::FAMILIES,
     bailing::FAMILIES,
+    bailing_hybrid::FAMILIES,
     bert::FAMILIES,
     bitnet::FAMILIES,
     cohere::FAMILIES,
@@ -128,6 +131,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     idefics::FAMILIES,
     internlm::FAMILIES,
     jamba::FAMILIES,
+    kimi_linear::FAMILIES,
     klear::FAMILIES,
     laguna::FAMILIES,
     lfm2::FAMILIES,

@@ -77,6 +77,7 @@ fn delta_net(text: Fields<'_>, shapes: &Shapes) -> Result<DeltaNetConfig, Error>
             .unwrap_or(key_width.saturating_mul(2)),
         kernel: text.number("linear_conv_kernel_dim")?.unwrap_or(4),
         projections: DeltaProjections::Single,
+        channels: None,
         negates: text.flag("linear_allow_neg_eigval")?.unwrap_or(true),
         // transformers has no field for it.
         norm_eps: text.number("layer_norm_epsilon")?.unwrap_or(1e-5),

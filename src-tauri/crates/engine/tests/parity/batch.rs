@@ -37,7 +37,7 @@ const FAMILIES: [(&str, u64, u64); 25] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 19] = [
+const MORE: [&str; 23] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -57,6 +57,10 @@ const MORE: [&str; 19] = [
     "mimo-v2-flash",
     "dbrx",
     "deepseek-v32",
+    "kimi-linear",
+    "ring-linear",
+    "ling-2.5",
+    "ling-3",
 ];
 
 /// How far a logit may be off in 32 bit floats; logits spread over about ten.

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 38] = [
+const FAMILIES: [&str; 41] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -46,6 +46,9 @@ const FAMILIES: [&str; 38] = [
     "olmo-hybrid",
     "jamba",
     "recurrent-gemma",
+    "kimi-linear",
+    "ring-linear",
+    "ling-3",
 ];
 
 /// Tokens after each prompt: more than any of the windows.

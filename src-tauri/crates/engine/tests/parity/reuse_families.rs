@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 19] = [
+const SOME: [&str; 21] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -27,6 +27,8 @@ const SOME: [&str; 19] = [
     "deepseek-v32",
     "nemotron-h",
     "falcon-h1",
+    "kimi-linear",
+    "ling-2.5",
 ];
 
 async fn load(engine: &MlxEngine, model: &FolderSource) {

@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 22] = [
+const FAMILIES: [&str; 24] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -35,6 +35,8 @@ const FAMILIES: [&str; 22] = [
     "falcon-h1",
     "mamba",
     "recurrent-gemma",
+    "kimi-linear",
+    "ling-2.5",
 ];
 
 /// Longer than the sliding windows, so that their rings turn within an answer.

@@ -154,7 +154,7 @@ impl Mamba2Config {
     }
 
     /// The scan by chunks (the engine's `StateSpace::chunks`, in its order).
-    fn scan(&self, pass: &mut Prefill<'_>) {
+    pub(crate) fn scan(&self, pass: &mut Prefill<'_>) {
         let [heads, groups, state_width] = [self.heads, self.groups, self.state_width].map(u64::from);
         let (rows, inner) = (pass.rows, self.inner());
         let chunk = u64::from(SCAN_CHUNK).min(rows);

@@ -22,8 +22,8 @@ pub struct MlaConfig {
     pub qk_rope_head_dim: u32,
     /// Width of a value.
     pub v_head_dim: u32,
-    /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes).
-    pub rope: usize,
+    /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes); `None` if nothing turns (Kimi Linear).
+    pub rope: Option<usize>,
     /// Factor of the scores, without what the rope adds.
     pub scale: f32,
     /// Queries grow with their position (Mistral 4).
@@ -32,6 +32,8 @@ pub struct MlaConfig {
     pub indexer: Option<IndexerConfig>,
     /// True if what makes the short vectors, and o, must have a bias.
     pub bias: bool,
+    /// True if what each head found goes through a logistic gate, of which `g_proj` makes one number for it (Ling 3).
+    pub gated: bool,
     /// Added to the mean square in the norms of the short vectors.
     pub eps: f32,
 }
@@ -88,9 +90,10 @@ impl MlaConfig {
             // The index reads the short vectors of queries.
             self.q_lora_rank.ok_or(Error::MissingField("q_lora_rank"))?;
         }
-        match ropes.get(self.rope) {
-            Some(rope) if rope.dims == self.qk_rope_head_dim => Ok(()),
-            _ => unusable(
+        match self.rope.map(|rope| ropes.get(rope)) {
+            None => Ok(()),
+            Some(Some(rope)) if rope.dims == self.qk_rope_head_dim => Ok(()),
+            Some(_) => unusable(
                 "qk_rope_head_dim",
                 format!("the rope turns another number than {}", self.qk_rope_head_dim),
             ),
@@ -142,6 +145,7 @@ impl MixerCost for MlaConfig {
             Part::matrix(hidden, heads * value),
         ];
         parts.extend(self.q_lora_rank.map(|rank| Part::matrix(queries, rank.into())));
+        parts.extend(self.gated.then(|| Part::matrix(heads, hidden)));
         if let (Some(indexer), Some(rank)) = (self.indexer, self.q_lora_rank) {
             let (heads, width) = (u64::from(indexer.heads), u64::from(indexer.head_dim));
             parts.push(Part::matrix(heads * width, rank.into()));
@@ -160,7 +164,9 @@ impl MixerCost for MlaConfig {
         let (hidden, queries) = (pass.hidden, heads * (still + turning));
         pass.product(hidden, self.q_lora_rank.map_or(queries, u64::from) + rank + turning);
         pass.norm(rank, false);
-        pass.turn(turning);
+        if self.rope.is_some() {
+            pass.turn(turning);
+        }
         pass.grow(self);
         if keys_alone {
             return;
@@ -173,7 +179,9 @@ impl MixerCost for MlaConfig {
             indexer.prefill(pass, rank.into());
         }
         pass.in_place(1);
-        pass.turn(heads * turning);
+        if self.rope.is_some() {
+            pass.turn(heads * turning);
+        }
         // Keys and values of all positions are expanded.
         let expanded = |width: u64| heads * pass.positions * width * pass.element;
         for bytes in [expanded(still), expanded(still + turning), expanded(value)] {
@@ -189,6 +197,11 @@ impl MixerCost for MlaConfig {
             capped: false,
             masked: false,
         });
+        if self.gated {
+            pass.product(hidden, heads);
+            pass.make(heads * value);
+            pass.in_place(2);
+        }
         pass.product(heads * value, hidden);
     }
 }

@@ -14,13 +14,8 @@ pub(super) const TEXT: &[Model] = &[
     ("Hunyuan 4", &["hy_v4"]),
     ("IQuest-Coder with loops", &["iquestloopcoder"]),
     ("K2 Horizon", &["k2_horizon"]),
-    ("Kimi Linear", &["kimi_linear"]),
     ("Kolibri 1", &["kolibri1"]),
     ("Limite", &["limite"]),
-    (
-        "Ling and Ring with linear attention",
-        &["bailing_moe_linear", "bailing_moe_v3", "bailing_hybrid"],
-    ),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
     (
         "LongCat Flash",

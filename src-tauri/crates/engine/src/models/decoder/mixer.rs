@@ -14,6 +14,7 @@ use crate::models::decoder::delta_net::DeltaNet;
 use crate::models::decoder::feed_forward::linear_part;
 use crate::models::decoder::gated_conv::GatedConv;
 use crate::models::decoder::joint::Joint;
+use crate::models::decoder::lightning::Lightning;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mamba::Mamba;
 use crate::models::decoder::mamba2::Mamba2;
@@ -25,11 +26,12 @@ use crate::models::decoder::step::Step;
 #[derive(Parameters)]
 pub(super) enum Mixer {
     Attention(Attention),
-    DeltaNet(DeltaNet),
+    DeltaNet(Box<DeltaNet>),
     GatedConv(GatedConv),
     Mla(Box<Mla>),
     CrossAttention(Box<CrossAttention>),
     Linear(Linear),
+    Lightning(Box<Lightning>),
     Mamba(Box<Mamba>),
     Mamba2(Box<Mamba2>),
     Joint(Box<Joint>),
@@ -47,12 +49,18 @@ impl Mixer {
         let at = |name: &str| format!("{path}.{name}");
         Ok(Some(match config {
             decoder::Mixer::Absent => return Ok(None),
+            decoder::Mixer::Lightning(config) => {
+                Self::Lightning(Box::new(Lightning::load(config, &at("self_attn"), loading)?))
+            }
             decoder::Mixer::Mamba(config) => Self::Mamba(Box::new(Mamba::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::Mamba2(config) => Self::Mamba2(Box::new(Mamba2::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::RgLru(config) => Self::RgLru(Box::new(RgLru::load(config, &at("recurrent"), loading)?)),
             decoder::Mixer::Joint(config) => Self::Joint(Box::new(Joint::load(config, &path, loading)?)),
             decoder::Mixer::Attention(config) => Self::Attention(Attention::load(config, &at("self_attn"), loading)?),
-            decoder::Mixer::DeltaNet(config) => Self::DeltaNet(DeltaNet::load(config, &at("linear_attn"), loading)?),
+            decoder::Mixer::DeltaNet(config) => {
+                let name = config.channels.map_or("linear_attn", |_| "self_attn");
+                Self::DeltaNet(Box::new(DeltaNet::load(config, &at(name), loading)?))
+            }
             decoder::Mixer::Mla(config) => Self::Mla(Box::new(Mla::load(config, &at("self_attn"), loading)?)),
             decoder::Mixer::GatedConv(config) => Self::GatedConv(GatedConv::load(config, &at("conv"), loading)?),
             decoder::Mixer::CrossAttention(config) => {
@@ -69,9 +77,12 @@ impl Mixer {
             Self::Linear(_) => return Vec::new(),
             Self::Attention(attention) => attention.cache(),
             Self::Mla(mla) => mla.cache(),
-            Self::DeltaNet(_) | Self::GatedConv(_) | Self::Mamba(_) | Self::Mamba2(_) | Self::RgLru(_) => {
-                Cache::Recurrent(RecurrentCache::default())
-            }
+            Self::DeltaNet(_)
+            | Self::GatedConv(_)
+            | Self::Lightning(_)
+            | Self::Mamba(_)
+            | Self::Mamba2(_)
+            | Self::RgLru(_) => Cache::Recurrent(RecurrentCache::default()),
             Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
         }]
     }
@@ -84,6 +95,7 @@ impl Mixer {
             Self::Mla(mla) => Some(mla.mask()),
             Self::DeltaNet(_)
             | Self::GatedConv(_)
+            | Self::Lightning(_)
             | Self::Mamba(_)
             | Self::Mamba2(_)
             | Self::RgLru(_)
@@ -105,6 +117,7 @@ impl Mixer {
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
             Self::Linear(linear) => linear.forward_normed(stream, norm),
+            Self::Lightning(lightning) => lightning.forward(&stream.normed(norm)?, step, caches),
             Self::Mamba(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::Mamba2(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::RgLru(unit) => unit.forward(&stream.normed(norm)?, caches),

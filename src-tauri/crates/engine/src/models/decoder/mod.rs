@@ -15,6 +15,7 @@ mod indexer;
 mod joint;
 mod layer;
 mod layer_order;
+mod lightning;
 mod load_context;
 mod mamba;
 mod mamba2;
@@ -386,11 +387,12 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
         .find_map(|layer| layer.mixer.attention().map(|attention| attention.heads as i32));
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
-            decoder::Mixer::Mla(latent) if latent.rope == index => Some(latent.qk_rope_head_dim),
+            decoder::Mixer::Mla(latent) if latent.rope == Some(index) => Some(latent.qk_rope_head_dim),
             decoder::Mixer::Mla(latent) => {
                 let indexer = latent.indexer.filter(|indexer| indexer.rope == index);
                 indexer.map(|indexer| indexer.head_dim)
             }
+            decoder::Mixer::Lightning(lightning) if lightning.rope == index => Some(lightning.width),
             mixer => mixer
                 .attention()
                 .and_then(|attention| (attention.rope == Some(index)).then_some(attention.head_dim)),
