@@ -222,6 +222,12 @@ def kimi_linear(weights):
     return renamed
 
 
+def raw_key_convs(weights):
+    """Gear as published: the axes of its convolutions as in torch."""
+    ends = ("key_conv.weight", "value_conv.weight")
+    return {name: value.moveaxis(2, 1) if name.endswith(ends) else value for name, value in weights.items()}
+
+
 def raw_units(weights):
     """RecurrentGemma as published: the convolution's axes as in torch."""
     return {name: value.moveaxis(2, 1) if name.endswith("conv_1d.weight") else value for name, value in weights.items()}

@@ -288,3 +288,37 @@ def bailing_hybrid(**values):
 def bailing_moe_v3(**values):
     defaults = {"short_conv_kernel_size": 4, "kda_lower_bound": -5.0, "kda_safe_gate": True, "no_kda_lora": True, "layer_group_size": 3}
     return _bailing_hybrid("bailing_hybrid", "BailingMoeV3ForCausalLM", {**LATENTS, **defaults, **values})
+
+
+def plamo2(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "hidden_size_per_head": 32,
+        "attention_window_size": 2048,
+        "mamba_d_state": 24,
+        "mamba_d_conv": 4,
+        "mamba_num_heads": 6,
+        "mamba_step": 2,
+        "mamba_enabled": True,
+        "tie_word_embeddings": True,
+    }
+    config = decoder("plamo2", "Plamo2ForCausalLM", **{**defaults, **values})
+    # mlx-lm and the original have both fixed.
+    return {**config, "rms_norm_eps": 1e-6, "rope_theta": 10000.0}
+
+
+def gear(**values):
+    defaults = {
+        "head_dim": 32,
+        "num_hidden_layers": 5,
+        "layer_types": ["conv_mixer", "sliding_attention", "conv_mixer", "full_attention", "conv_mixer"],
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 24,
+        "sliding_window": WINDOW,
+        "conv_L_cache": 3,
+        "rope_theta": 1000000.0,
+        "rope_local_base_freq": 10000.0,
+        "tie_word_embeddings": True,
+        "attention_bias": False,
+    }
+    return decoder("gear", "GearForCausalLM", **{**defaults, **values})

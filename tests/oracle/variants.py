@@ -6,7 +6,7 @@ from functools import partial
 import layouts
 import repairs
 from dense_shapes import (
-    apertus, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, plamo, plamo3,
+    apertus, baichuan_m1, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, plamo, plamo3,
     qwen1, talkie, youtu_llm,
 )
 from expert_shapes import (
@@ -18,14 +18,16 @@ from further_shapes import (
     telechat3,
 )
 from recurrent_shapes import (
-    bailing_hybrid, bailing_moe_linear, bailing_moe_v3, falcon_h1, granite_hybrid, granite_hybrid_experts, jamba, kimi_linear, mamba, mamba2,
-    nemotron_h, nemotron_h_experts, olmo_hybrid, recurrent_gemma,
+    bailing_hybrid, bailing_moe_linear, bailing_moe_v3, falcon_h1, gear, granite_hybrid, granite_hybrid_experts, jamba, kimi_linear, mamba, mamba2,
+    nemotron_h, nemotron_h_experts, olmo_hybrid, plamo2, recurrent_gemma,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
     glm4_moe_lite, gpt_oss, granite, hunyuan, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
+
+from vlm_shapes import cohere2_moe, k2_horizon, kolibri1
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,9 @@ DENSE = [
     Variant("plamo", plamo()),
     Variant("plamo-one-key-f16", plamo(n_shared_head=6), F16),
     Variant("plamo-4bit", plamo(hidden_size=256, num_attention_heads=8, num_key_value_heads=8, n_shared_head=4), BF16, Q(4, 64)),
+    Variant("baichuan-m1", baichuan_m1()),
+    Variant("baichuan-m1-4bit", baichuan_m1(hidden_size=128), BF16, Q(4, 64)),
+    Variant("baichuan-m1-alike-f16", baichuan_m1(num_swa_attention_heads=None, num_swa_key_value_heads=None, num_key_value_heads=1, rope_theta=100000.0), F16),
     Variant("plamo3", plamo3(), repair=repairs.plamo3_windows),
     Variant("plamo3-untied-f16", plamo3(tie_word_embeddings=False, sliding_window_pattern=3, num_key_value_heads=1), F16, repair=repairs.plamo3_windows),
     Variant("plamo3-4bit", plamo3(), BF16, Q(4, 64), repair=repairs.plamo3_windows),
@@ -411,6 +416,25 @@ RECURRENT = [
     Variant("ling-3", bailing_moe_v3(), layout=(layouts.single_experts, layouts.raw_convs, layouts.joined_latents)),
     Variant("ling-3-4bit", bailing_moe_v3(), F32, Q(4, 32)),
     Variant("ling-3-direct", bailing_moe_v3(q_lora_rank=None, kda_lower_bound=-2.0, tie_word_embeddings=True, first_k_dense_replace=0)),
+    Variant("plamo2-1b", plamo2(), layout=(layouts.raw_scan,)),
+    Variant("plamo2-1b-4bit", plamo2(num_hidden_layers=3, mamba_step=4, hidden_size_per_head=64, mamba_num_heads=3), BF16, Q(4, 64)),
+    Variant("plamo2-1b-untied-f16", plamo2(tie_word_embeddings=False, num_key_value_heads=1, mamba_step=3, full_attention_idx=[1]), F16),
+    Variant("gear-full", gear(), layout=(layouts.raw_key_convs,)),
+    Variant("gear-4bit", gear(hidden_size=128, final_logit_softcapping=8.0), BF16, Q(4, 64)),
+    Variant("gear-bias-f16", gear(attention_bias=True, attn_logit_softcapping=3.0, tie_word_embeddings=False, hidden_activation="silu", num_key_value_heads=1, conv_L_cache=4), F16),
 ]
 
-VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE + EXPERTS + RECURRENT
+# Compared with mlx-vlm.
+OF_MLX_VLM = [
+    Variant("k2-horizon", k2_horizon()),
+    Variant("k2-horizon-4bit", k2_horizon(tie_word_embeddings=True), BF16, Q(4, 64)),
+    Variant("k2-horizon-yarn-f16", k2_horizon(attention_bias=True, rope_parameters={**YARN["rope_scaling"], "rope_theta": 50000.0}), F16),
+    Variant("cohere2-moe", cohere2_moe(), layout=(layouts.single_experts,)),
+    Variant("cohere2-moe-4bit", cohere2_moe(shared_expert_combination_strategy="sum", first_k_dense_replace=0), F32, Q(4, 64)),
+    Variant("cohere2-moe-softmax", cohere2_moe(expert_selection_fn="softmax", norm_topk_prob=False, attention_bias=True, rms_norm_eps=1e-3, prefix_dense_sliding_window_pattern=2, layer_types=["full_attention", "sliding_attention"] * 2)),
+    Variant("kolibri-1", kolibri1(), layout=(layouts.single_experts,)),
+    Variant("kolibri-1-4bit", kolibri1(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("kolibri-1-shares", kolibri1(norm_topk_prob=False, attention_bias=True, num_key_value_heads=4)),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE + EXPERTS + RECURRENT + OF_MLX_VLM

@@ -22,6 +22,7 @@ pub use crate::config::layers::delta_net::{
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
 pub use crate::config::layers::joint::JointConfig;
+pub use crate::config::layers::key_conv::KeyConvConfig;
 pub use crate::config::layers::lightning::LightningConfig;
 pub use crate::config::layers::linear::LinearConfig;
 pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
@@ -78,6 +79,8 @@ pub struct DecoderConfig {
     pub ropes: Vec<RopeConfig>,
     /// The layers, first to last.
     pub layers: Vec<LayerConfig>,
+    /// True if rows of the output layer of original files become unit vectors (Baichuan M1).
+    pub unit_lm_head: bool,
     /// How often the stream goes through all layers, each time with keys of its own (Nanbeige); usually once.
     pub loops: u32,
     /// True if the last norm ends each of these loops and not only the last one.
@@ -213,6 +216,8 @@ pub enum Mixer {
     CrossAttention(CrossAttentionConfig),
     /// A projection of each position by itself, `self_attn.linear` (Nemotron by architecture search).
     Linear(LinearConfig),
+    /// Queries that gate short convolutions of keys and values, `local_mixer`.
+    KeyConv(KeyConvConfig),
     /// Lightning attention, `self_attn`.
     Lightning(LightningConfig),
     /// Mamba, `mamba`.
@@ -236,6 +241,7 @@ impl Mixer {
             | Self::DeltaNet(_)
             | Self::GatedConv(_)
             | Self::Mamba(_)
+            | Self::KeyConv(_)
             | Self::Lightning(_)
             | Self::Mamba2(_)
             | Self::Mla(_)
@@ -283,6 +289,7 @@ impl DecoderConfig {
             | Mixer::DeltaNet(_)
             | Mixer::GatedConv(_)
             | Mixer::Mamba(_)
+            | Mixer::KeyConv(_)
             | Mixer::Lightning(_)
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
@@ -333,6 +340,7 @@ impl DecoderConfig {
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
+                Mixer::KeyConv(conv) => conv.check()?,
                 Mixer::Lightning(lightning) => lightning.check(&self.ropes)?,
                 Mixer::Mamba(mamba) => mamba.check()?,
                 Mixer::Mamba2(mamba) => mamba.check()?,
@@ -413,6 +421,7 @@ impl Mixer {
             Self::DeltaNet(delta_net) => Box::new(*delta_net),
             Self::Mla(latent) => Box::new(latent.clone()),
             Self::GatedConv(conv) => Box::new(*conv),
+            Self::KeyConv(conv) => Box::new(*conv),
             Self::Lightning(lightning) => Box::new(*lightning),
             Self::Mamba(mamba) => Box::new(*mamba),
             Self::Mamba2(mamba) => Box::new(*mamba),

@@ -135,6 +135,7 @@ impl EncoderConfig {
                 tiled: false,
                 turns: true,
                 gate: 0,
+                key_conv: false,
                 sinks: false,
                 capped: false,
                 bias: true,

@@ -2,6 +2,7 @@
 
 mod afmoe;
 mod apertus;
+mod baichuan;
 mod bailing;
 mod bailing_hybrid;
 mod bert;
@@ -15,6 +16,7 @@ mod exaone4;
 mod experts;
 mod falcon_h1;
 mod falcon_ocr;
+mod gear;
 mod gemma;
 mod gemma3;
 mod gemma3n;
@@ -33,6 +35,7 @@ mod internlm;
 mod jamba;
 mod kimi_linear;
 mod klear;
+mod kolibri;
 mod laguna;
 mod lfm2;
 mod lille;
@@ -103,6 +106,7 @@ pub use vision::VisionConfig;
 const FAMILIES: &[&[FamilyRow]] = &[
     afmoe::FAMILIES,
     apertus::FAMILIES,
+    baichuan::FAMILIES,
     bailing::FAMILIES,
     bailing_hybrid::FAMILIES,
     bert::FAMILIES,
@@ -115,6 +119,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     exaone::FAMILIES,
     falcon_h1::FAMILIES,
     falcon_ocr::FAMILIES,
+    gear::FAMILIES,
     gemma3::FAMILIES,
     gemma3n::FAMILIES,
     gemma4::FAMILIES,
@@ -133,6 +138,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     jamba::FAMILIES,
     kimi_linear::FAMILIES,
     klear::FAMILIES,
+    kolibri::FAMILIES,
     laguna::FAMILIES,
     lfm2::FAMILIES,
     lille::FAMILIES,

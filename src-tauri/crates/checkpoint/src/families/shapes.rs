@@ -82,6 +82,7 @@ impl Shapes {
             lm_head: self.lm_head,
             ropes,
             layers,
+            unit_lm_head: false,
             loops: 1,
             loops_normed: false,
             absent_layers: Vec::new(),

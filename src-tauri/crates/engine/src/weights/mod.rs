@@ -226,6 +226,24 @@ impl<'a> Weights<'a> {
         Ok(())
     }
 
+    /// Makes unit vectors of the rows of a matrix that is not quantized.
+    pub fn unit_rows(&mut self, path: &str) -> Result<()> {
+        let name = format!("{path}.weight");
+        if self.has(&format!("{path}.scales")) {
+            return Ok(());
+        }
+        let Some(stored) = self.tensors.remove(&name) else {
+            return Ok(());
+        };
+        let rows = stored.read()?;
+        let wide = rows.astype(Dtype::Float32)?;
+        let least = Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?;
+        let length = wide.square()?.sum(-1, true)?.maximum(&least)?.rsqrt()?;
+        let unit = wide.mul(&length)?.astype(rows.dtype())?.contiguous()?;
+        self.tensors.insert(name, StoredTensor::from(unit));
+        Ok(())
+    }
+
     /// A tensor that is used as it is, in the device's working type.
     pub fn take(&mut self, name: &str, shape: &[i32]) -> Result<Tensor> {
         let tensor = self.take_raw(name)?;

@@ -37,7 +37,7 @@ const FAMILIES: [(&str, u64, u64); 25] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 23] = [
+const MORE: [&str; 28] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -61,6 +61,11 @@ const MORE: [&str; 23] = [
     "ring-linear",
     "ling-2.5",
     "ling-3",
+    "baichuan-m1",
+    "gear-full",
+    "plamo2-1b",
+    "cohere2-moe",
+    "kolibri-1",
 ];
 
 /// How far a logit may be off in 32 bit floats; logits spread over about ten.

@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind of layers, and one without attention.
-const STATES: [&str; 10] = [
+const STATES: [&str; 13] = [
     "qwen3.5",
     "lfm2",
     "granite-hybrid",
@@ -18,6 +18,9 @@ const STATES: [&str; 10] = [
     "recurrent-gemma",
     "kimi-linear",
     "ring-linear",
+    "baichuan-m1",
+    "gear-full",
+    "plamo2-1b",
 ];
 
 async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> Heard {

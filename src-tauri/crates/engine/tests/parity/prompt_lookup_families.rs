@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 41] = [
+const FAMILIES: [&str; 44] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -49,6 +49,9 @@ const FAMILIES: [&str; 41] = [
     "kimi-linear",
     "ring-linear",
     "ling-3",
+    "baichuan-m1",
+    "gear-full",
+    "plamo2-1b",
 ];
 
 /// Tokens after each prompt: more than any of the windows.

@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 21] = [
+const SOME: [&str; 23] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -29,6 +29,8 @@ const SOME: [&str; 21] = [
     "falcon-h1",
     "kimi-linear",
     "ling-2.5",
+    "baichuan-m1",
+    "plamo2-1b",
 ];
 
 async fn load(engine: &MlxEngine, model: &FolderSource) {

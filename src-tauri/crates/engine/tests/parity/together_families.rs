@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 24] = [
+const FAMILIES: [&str; 26] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -37,6 +37,8 @@ const FAMILIES: [&str; 24] = [
     "recurrent-gemma",
     "kimi-linear",
     "ling-2.5",
+    "baichuan-m1",
+    "gear-full",
 ];
 
 /// Longer than the sliding windows, so that their rings turn within an answer.

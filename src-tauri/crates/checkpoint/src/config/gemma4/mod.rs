@@ -342,6 +342,7 @@ impl Gemma4Config {
                 tiled: false,
                 turns: true,
                 gate: 0,
+                key_conv: false,
                 sinks: false,
                 capped: false,
                 bias: false,

@@ -75,6 +75,7 @@ impl LightningConfig {
             conv_bias: false,
             bias: false,
             step_limit: (0.0, f32::INFINITY),
+            step_rank: None,
             norm: ScanNorm::Gate,
         }
     }

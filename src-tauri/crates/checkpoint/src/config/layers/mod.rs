@@ -7,6 +7,7 @@ pub(crate) mod delta_net;
 pub(crate) mod dense;
 pub(crate) mod gated_conv;
 pub(crate) mod joint;
+pub(crate) mod key_conv;
 pub(crate) mod lightning;
 pub(crate) mod linear;
 pub(crate) mod mamba;

@@ -94,6 +94,8 @@ pub enum Correction {
     IfPresent,
     /// It is.
     Always,
+    /// It is, by additions to the logits instead of the scores (Kolibri 1).
+    OfLogits,
 }
 
 /// Experts in groups of one size; only those of the best groups are chosen from.
@@ -153,6 +155,8 @@ impl SharedExpertConfig {
 pub enum Balance {
     /// As much as the experts.
     Sum,
+    /// As much as the experts, and both half (Command A with experts).
+    Mean,
     /// A number between 0 and 1, by `mlp.shared_expert_gate` (Qwen 2).
     Gated,
     /// A share, of which the experts have the rest, by `mlp.coefficient` with a bias (Klear).

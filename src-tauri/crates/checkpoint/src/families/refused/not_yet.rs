@@ -5,16 +5,11 @@ use super::Model;
 /// Models that answer from text alone.
 pub(super) const TEXT: &[Model] = &[
     ("AFM 7B", &["afm7"]),
-    ("Baichuan M1", &["baichuan_m1"]),
-    ("Command A with experts", &["cohere2_moe", "cohere2moe"]),
     ("DeepSeek V4", &["deepseek_v4"]),
     ("DeepSeek V4.1", &["deepseek_v41", "deepseek_v41_text"]),
-    ("Gear", &["gear"]),
     ("HRM Text", &["hrm_text"]),
     ("Hunyuan 4", &["hy_v4"]),
     ("IQuest-Coder with loops", &["iquestloopcoder"]),
-    ("K2 Horizon", &["k2_horizon"]),
-    ("Kolibri 1", &["kolibri1"]),
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
     (
@@ -26,7 +21,6 @@ pub(super) const TEXT: &[Model] = &[
     ("Nemotron, which writes by diffusion", &["nemotron_labs_diffusion"]),
     ("Phi 3 small", &["phi3small"]),
     ("Phixtral", &["phixtral", "phi-msft"]),
-    ("PLaMo 2", &["plamo2"]),
     ("Qwen 3.5 with rotated weights", &["prism_hadamard_qwen35"]),
     ("RWKV 7", &["rwkv7"]),
     ("XING 4.0", &["xing4_0"]),

@@ -171,15 +171,13 @@ impl DeltaNet {
             .slice(1, 0, 2 * keys)?
             .reshape(&[length, 2 * self.key_heads, self.key_width])?;
         let units = self.unit_norm.forward(&units)?;
-        let (gate, b_a) = (all.slice(1, mixed, z)?, all.slice(1, z, z + heads + decays)?);
+        let (gate, b) = (all.slice(1, mixed, z)?, all.slice(1, z, z + heads)?);
+        let a = all.slice(1, z + heads, z + heads + decays)?;
         let (gate, a) = match &self.from_ranks {
-            Some([of_gate, of_decays]) => (
-                of_gate.forward(&gate)?,
-                of_decays.forward(&b_a.slice(1, heads, heads + decays)?)?,
-            ),
-            None => (gate, b_a.slice(1, heads, heads + decays)?),
+            Some([of_gate, of_decays]) => (of_gate.forward(&gate)?, of_decays.forward(&a)?),
+            None => (gate, a),
         };
-        let betas = b_a.slice(1, 0, heads)?.astype(Dtype::Float32)?.sigmoid()?;
+        let betas = b.astype(Dtype::Float32)?.sigmoid()?;
         let betas = match &self.doubled {
             Some(factor) => betas.mul(factor)?,
             None => betas,

@@ -14,6 +14,7 @@ use crate::models::decoder::delta_net::DeltaNet;
 use crate::models::decoder::feed_forward::linear_part;
 use crate::models::decoder::gated_conv::GatedConv;
 use crate::models::decoder::joint::Joint;
+use crate::models::decoder::key_conv::KeyConv;
 use crate::models::decoder::lightning::Lightning;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mamba::Mamba;
@@ -31,6 +32,7 @@ pub(super) enum Mixer {
     Mla(Box<Mla>),
     CrossAttention(Box<CrossAttention>),
     Linear(Linear),
+    KeyConv(Box<KeyConv>),
     Lightning(Box<Lightning>),
     Mamba(Box<Mamba>),
     Mamba2(Box<Mamba2>),
@@ -49,6 +51,9 @@ impl Mixer {
         let at = |name: &str| format!("{path}.{name}");
         Ok(Some(match config {
             decoder::Mixer::Absent => return Ok(None),
+            decoder::Mixer::KeyConv(config) => {
+                Self::KeyConv(Box::new(KeyConv::load(config, &at("local_mixer"), loading)?))
+            }
             decoder::Mixer::Lightning(config) => {
                 Self::Lightning(Box::new(Lightning::load(config, &at("self_attn"), loading)?))
             }
@@ -75,10 +80,11 @@ impl Mixer {
         vec![match self {
             Self::Joint(joint) => return joint.caches(),
             Self::Linear(_) => return Vec::new(),
-            Self::Attention(attention) => attention.cache(),
+            Self::Attention(attention) => return attention.caches(),
             Self::Mla(mla) => mla.cache(),
             Self::DeltaNet(_)
             | Self::GatedConv(_)
+            | Self::KeyConv(_)
             | Self::Lightning(_)
             | Self::Mamba(_)
             | Self::Mamba2(_)
@@ -95,6 +101,7 @@ impl Mixer {
             Self::Mla(mla) => Some(mla.mask()),
             Self::DeltaNet(_)
             | Self::GatedConv(_)
+            | Self::KeyConv(_)
             | Self::Lightning(_)
             | Self::Mamba(_)
             | Self::Mamba2(_)
@@ -117,6 +124,7 @@ impl Mixer {
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
             Self::Linear(linear) => linear.forward_normed(stream, norm),
+            Self::KeyConv(conv) => conv.forward(&stream.normed(norm)?, caches),
             Self::Lightning(lightning) => lightning.forward(&stream.normed(norm)?, step, caches),
             Self::Mamba(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::Mamba2(mamba) => mamba.forward(&stream.normed(norm)?, caches),

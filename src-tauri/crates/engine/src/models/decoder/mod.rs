@@ -13,6 +13,7 @@ mod feed_forward;
 mod gated_conv;
 mod indexer;
 mod joint;
+mod key_conv;
 mod layer;
 mod layer_order;
 mod lightning;
@@ -100,6 +101,9 @@ impl Decoder {
         config.renames.iter().for_each(|table| weights.rename(table));
         let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
+        if config.unit_lm_head {
+            weights.unit_rows("lm_head")?;
+        }
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let dtype = weights
             .dtype_of_matrix("embed_tokens")

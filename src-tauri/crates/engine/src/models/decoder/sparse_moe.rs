@@ -30,6 +30,7 @@ pub struct SparseMoe {
     shared_experts: Option<Mlp>,
     /// One, if what goes into the experts is weighed.
     one: Option<Tensor>,
+    half: Tensor,
     /// How much these count.
     #[parameters(skip)]
     balance: Balance,
@@ -68,7 +69,7 @@ impl SparseMoe {
         let mut gates = vec![(format!("{path}.gate"), count)];
         let balance = config.shared.map_or(Balance::Sum, |shared| shared.balance);
         match balance {
-            Balance::Sum => {}
+            Balance::Sum | Balance::Mean => {}
             Balance::Gated => gates.push((format!("{path}.shared_expert_gate"), 1)),
             Balance::Shares => {
                 loading.weights.require(&format!("{path}.coefficient.bias"))?;
@@ -104,6 +105,7 @@ impl SparseMoe {
                 .map(|shared| Mlp::load(&shared, &format!("{path}.shared_experts"), loading))
                 .transpose()?,
             one: on_input.then(|| Tensor::scalar(1.0, loading.dtype)).transpose()?,
+            half: Tensor::scalar(0.5, loading.dtype)?,
             balance,
         })
     }
@@ -113,15 +115,16 @@ impl SparseMoe {
         if let Some(routed) = self.routed(stream, norm)? {
             let shares = self.router.scaled(routed.shares)?;
             let fed = self.feed(&routed.normed, &routed.experts, &shares)?;
-            return match &self.shared_experts {
-                Some(shared) => fed.add(&shared.forward(&routed.normed)?),
-                None => Ok(fed),
+            return match (&self.shared_experts, self.balance) {
+                (Some(shared), Balance::Mean) => fed.add(&shared.forward(&routed.normed)?)?.mul(&self.half),
+                (Some(shared), _) => fed.add(&shared.forward(&routed.normed)?),
+                (None, _) => Ok(fed),
             };
         }
         let x = &stream.normed(norm)?;
         let numbers = self.gates.forward(x)?;
         let routed = match self.balance {
-            Balance::Sum => numbers.clone(),
+            Balance::Sum | Balance::Mean => numbers.clone(),
             Balance::Gated | Balance::Shares => numbers.slice(1, 0, self.count)?,
         };
         let (indices, shares) = self.router.choose(&routed)?;
@@ -135,6 +138,7 @@ impl SparseMoe {
         let shared = shared.forward(x)?;
         match self.balance {
             Balance::Sum => fed.add(&shared),
+            Balance::Mean => fed.add(&shared)?.mul(&self.half),
             Balance::Gated => {
                 let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
                 fed.add(&shared.mul(&weight)?)
