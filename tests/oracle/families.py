@@ -104,7 +104,7 @@ def write(variant, out, seed, folders_only):
     return {
         "name": variant.name,
         "model_type": variant.config["model_type"],
-        "peer": "mlx-vlm" if is_of_mlx_vlm(variant.config["model_type"]) else "mlx-lm",
+        "peer": "mlx-vlm" if is_of_mlx_vlm(variant.config) else "mlx-lm",
         "experts": has_experts(variant.config),
         "quantized": variant.quantization is not None,
         "packed_in_f32": packed_in_f32,

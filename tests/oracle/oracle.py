@@ -2,7 +2,6 @@
 import ctypes
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import mlx.core as mx
@@ -10,9 +9,13 @@ from mlx_lm.utils import _get_classes, dequantize_model
 from mlx_lm.utils import load_model as load_folder
 
 
-def is_of_mlx_vlm(model_type):
-    """True if mlx-vlm alone has this model."""
-    return find_spec(f"mlx_lm.models.{model_type}") is None and find_spec(f"mlx_vlm.models.{model_type}") is not None
+def is_of_mlx_vlm(config):
+    """True if mlx-lm has no such model, which mlx-vlm is asked for then."""
+    try:
+        _get_classes(config)
+    except ValueError:
+        return True
+    return False
 
 
 @cache
@@ -29,9 +32,9 @@ def language_part(model_type):
 
 def model_classes(config):
     """The classes of a model and of its arguments."""
-    model_type = config["model_type"]
-    if not is_of_mlx_vlm(model_type):
+    if not is_of_mlx_vlm(config):
         return _get_classes(config)
+    model_type = config["model_type"]
     return language_part(model_type), import_module(f"mlx_vlm.models.{model_type}").ModelConfig
 
 

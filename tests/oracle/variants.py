@@ -10,8 +10,8 @@ from dense_shapes import (
     qwen1, talkie, youtu_llm,
 )
 from expert_shapes import (
-    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, mellum,
-    mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, solar_open, spark2_5, step3p5,
+    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash,
+    mellum, mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -361,6 +361,9 @@ EXPERTS = [
     Variant("dbrx", dbrx()),
     Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),
+    Variant("longcat-flash", longcat_flash(), layout=(layouts.single_experts, layouts.joined_latents)),
+    Variant("longcat-flash-4bit", longcat_flash(hidden_size=128, routed_scaling_factor=1.5), F32, Q(4, 32)),
+    Variant("longcat-flash-normalised", longcat_flash(norm_topk_prob=True, router_bias=True, attention_bias=True, zero_expert_num=1, num_layers=3)),
 ]
 
 RECURRENT = [

@@ -8,6 +8,8 @@
 use crate::config::limits::{check_nonzero, check_range, check_width, MOST_LOOPS};
 use crate::config::rope::RopeConfig;
 use crate::config::{mla::MlaConfig, moe::LatentMoeConfig, moe::MoeConfig};
+
+pub use crate::config::moe::ShortcutConfig;
 use crate::error::{unusable, Error};
 use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, NoMixer, Storage};
 
@@ -85,6 +87,9 @@ pub struct DecoderConfig {
     pub loops: u32,
     /// True if the last norm ends each of these loops and not only the last one.
     pub loops_normed: bool,
+    /// True if layers of the weights are two of these each: a part's name is followed by the number of the half (LongCat
+    /// Flash).
+    pub halved_layers: bool,
     /// Numbers that no layer has, because the weights lack those that would have them.
     pub absent_layers: Vec<u32>,
     /// Parts of tensor names, and what this loader calls them: `("operator_norm", "input_layernorm")`. A part is one or
@@ -265,6 +270,8 @@ pub enum FeedForward {
     Linear(LinearConfig),
     /// The same over latents, `mlp`.
     LatentMoe(LatentMoeConfig),
+    /// A network beside experts that are added after the next layer, `mlp`.
+    Shortcut(ShortcutConfig),
     /// None; nor is there a norm before it.
     Absent,
 }
@@ -356,6 +363,10 @@ impl DecoderConfig {
                 FeedForward::Plain(plain) => check_width("intermediate_size", plain.width.into())?,
                 FeedForward::Moe(experts) => experts.check()?,
                 FeedForward::LatentMoe(latent) => latent.check()?,
+                FeedForward::Shortcut(shortcut) => {
+                    check_width("ffn_hidden_size", 2 * u64::from(shortcut.dense.width))?;
+                    shortcut.experts.check()?;
+                }
                 FeedForward::Linear(_) | FeedForward::Absent => {}
             }
         }
@@ -442,6 +453,11 @@ impl FeedForward {
             Self::Moe(experts) => experts.costs(),
             Self::Linear(linear) => vec![Box::new(*linear)],
             Self::LatentMoe(latent) => latent.costs(),
+            Self::Shortcut(shortcut) => {
+                let mut costs = shortcut.experts.costs();
+                costs.insert(0, Box::new(shortcut.dense.cost()));
+                costs
+            }
             Self::Absent => Vec::new(),
         }
     }

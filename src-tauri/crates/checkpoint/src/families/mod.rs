@@ -41,6 +41,7 @@ mod lfm2;
 mod lille;
 mod llama;
 mod llama4;
+mod longcat;
 mod mamba;
 mod mamba2;
 mod mamba_fields;
@@ -144,6 +145,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     lille::FAMILIES,
     llama4::FAMILIES,
     llama::FAMILIES,
+    longcat::FAMILIES,
     mamba2::FAMILIES,
     mamba::FAMILIES,
     mellum::FAMILIES,

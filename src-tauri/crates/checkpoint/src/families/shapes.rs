@@ -85,6 +85,7 @@ impl Shapes {
             unit_lm_head: false,
             loops: 1,
             loops_normed: false,
+            halved_layers: false,
             absent_layers: Vec::new(),
             renames: &[],
             folded: None,

@@ -18,6 +18,7 @@ const FIELDS: &str = r#"{
     "n_shared_experts": 1, "shared_expert_intermediate_size": 64, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1,
     "routed_scaling_factor": 1.0, "norm_topk_prob": true,
     "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+    "num_layers": 2, "ffn_hidden_size": 192, "expert_ffn_hidden_size": 64, "moe_topk": 2,
     "group_norm_size": 4, "layer_group_size": 2, "mla_use_nope": true,
     "linear_attn_config": {"num_heads": 2, "head_dim": 32, "kda_layers": [1, 2, 4]},
     "linear_conv_kernel_dim": 4, "conv_L_cache": 3, "conv_dim": 128, "norm_eps": 1e-5, "block_ff_dim": 192,

@@ -213,6 +213,15 @@ impl<'a> Weights<'a> {
             .collect();
     }
 
+    /// Calls each tensor by the name that `of` has for its own; those that it has none for keep theirs. Adapters are not
+    /// asked.
+    pub fn rename_each(&mut self, of: impl Fn(&str) -> Option<String>) {
+        self.tensors = std::mem::take(&mut self.tensors)
+            .into_iter()
+            .map(|(name, tensor)| (of(&name).unwrap_or(name), tensor))
+            .collect();
+    }
+
     /// Turns the matrices whose names fit: rows become columns.
     pub fn turn(&mut self, fits: impl Fn(&str) -> bool) -> Result<()> {
         let turned = std::mem::take(&mut self.tensors).into_iter().map(|(name, stored)| {

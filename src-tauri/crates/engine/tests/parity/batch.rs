@@ -37,7 +37,7 @@ const FAMILIES: [(&str, u64, u64); 25] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 28] = [
+const MORE: [&str; 29] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -66,6 +66,7 @@ const MORE: [&str; 28] = [
     "plamo2-1b",
     "cohere2-moe",
     "kolibri-1",
+    "longcat-flash",
 ];
 
 /// How far a logit may be off in 32 bit floats; logits spread over about ten.

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 44] = [
+const FAMILIES: [&str; 45] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -49,6 +49,7 @@ const FAMILIES: [&str; 44] = [
     "kimi-linear",
     "ring-linear",
     "ling-3",
+    "longcat-flash",
     "baichuan-m1",
     "gear-full",
     "plamo2-1b",

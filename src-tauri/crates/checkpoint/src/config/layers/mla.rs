@@ -2,7 +2,7 @@
 //! all that a cache keeps (DeepSeek-V2, arXiv:2405.04434).
 
 use crate::config::layers::attention::QueryScaling;
-use crate::config::limits::{check_head, check_nonzero, check_rotation, check_width};
+use crate::config::limits::{check_head, check_nonzero, check_positive, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
 use crate::memory::{CacheFormat, MixerCost, Part, Prefill, ScoreShape};
@@ -32,6 +32,8 @@ pub struct MlaConfig {
     pub indexer: Option<IndexerConfig>,
     /// True if what makes the short vectors, and o, must have a bias.
     pub bias: bool,
+    /// Factor of the latents after their norm (LongCat Flash).
+    pub latent_factor: f32,
     /// True if what each head found goes through a logistic gate, of which `g_proj` makes one number for it (Ling 3).
     pub gated: bool,
     /// Added to the mean square in the norms of the short vectors.
@@ -82,6 +84,7 @@ impl MlaConfig {
             + u64::from(self.v_head_dim);
         check_width("qk_nope_head_dim", u64::from(self.heads).saturating_mul(widest))?;
         check_width("q_lora_rank", self.q_lora_rank.unwrap_or(0).into())?;
+        check_positive("kv_lora_rank", self.latent_factor)?;
         if !(self.scale.is_finite() && self.scale > 0.0) {
             return unusable("rope_scaling", format!("it makes the attention's scale {}", self.scale));
         }

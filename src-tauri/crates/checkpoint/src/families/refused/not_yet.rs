@@ -13,8 +13,8 @@ pub(super) const TEXT: &[Model] = &[
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
     (
-        "LongCat Flash",
-        &["longcat_flash", "longcat_flash_ngram", "longcat_flash_sparse"],
+        "LongCat Flash with n-grams or an index",
+        &["longcat_flash_ngram", "longcat_flash_sparse"],
     ),
     ("MiniMax M3", &["minimax_m3"]),
     ("Nemotron H Puzzle", &["nemotron_h_puzzle"]),

@@ -78,7 +78,11 @@ impl Decoder {
             let layer = &self.layers[layer];
             let mut caches = layer.caches();
             let caches = &mut caches.iter_mut().collect::<Vec<_>>();
-            layer.forward(&mut stream, &step, &self.residual_add, caches)?;
+            if layer.forward(&mut stream, &step, &self.residual_add, caches)?.is_some() {
+                return Err(mlx::Error::Unsupported(
+                    "embeddings of a model whose experts are added a layer later".into(),
+                ));
+            }
             pass.layer += 1;
         }
         pass.states = stream.sum()?.clone();

@@ -111,20 +111,22 @@ impl Layer {
         Some((self.mixer.as_ref()?.mask()?, self.caches.start))
     }
 
-    /// Takes the residual stream through this layer.
+    /// Takes the residual stream through this layer; what it gives back is to be added after the next one.
     pub(super) fn forward<'a>(
         &'a self,
         stream: &mut ResidualStream<'a>,
         step: &Step<'_>,
         residual_add: &ResidualAdd,
         caches: &mut [&mut Cache],
-    ) -> Result<()> {
+    ) -> Result<Option<Tensor>> {
         match (&self.mixer, &self.feed_forward) {
             (Some(Mixer::CrossAttention(cross)), _) => {
-                return self.cross_attend(cross, stream, step, residual_add, caches);
+                self.cross_attend(cross, stream, step, residual_add, caches)?;
+                return Ok(None);
             }
             (Some(mixer), Some(feed_forward)) if self.parallel => {
-                return self.beside((mixer, feed_forward), stream, step, residual_add, caches);
+                self.beside((mixer, feed_forward), stream, step, residual_add, caches)?;
+                return Ok(None);
             }
             _ => {}
         }
@@ -136,11 +138,11 @@ impl Layer {
             residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
         }
         let fed = |fed| self.gained(fed, 1);
-        self.add_fed(stream, residual_add, fed)?;
-        match &step.embedded {
-            Some(embedded) => residual_add.add(stream, self.gained(embedded.clone(), 2)?, None),
-            None => Ok(()),
+        let later = self.add_fed(stream, residual_add, fed)?;
+        if let Some(embedded) = &step.embedded {
+            residual_add.add(stream, self.gained(embedded.clone(), 2)?, None)?;
         }
+        Ok(later)
     }
 
     /// A summand of the stream times its learned factor.
@@ -151,21 +153,23 @@ impl Layer {
         }
     }
 
-    /// Adds the network's output for the normed stream, changed by `change`, if there is a network.
+    /// Adds the network's output for the normed stream, changed by `change`, if there is a network; gives back what is
+    /// added later.
     fn add_fed<'a>(
         &'a self,
         stream: &mut ResidualStream<'a>,
         residual_add: &ResidualAdd,
         change: impl FnOnce(Tensor) -> Result<Tensor>,
-    ) -> Result<()> {
+    ) -> Result<Option<Tensor>> {
         let Some(feed_forward) = &self.feed_forward else {
-            return Ok(());
+            return Ok(None);
         };
-        let fed = self.feed(feed_forward, stream)?;
-        residual_add.add(stream, change(fed)?, self.post_feed_forward_norm.as_ref())
+        let (fed, later) = self.feed(feed_forward, stream)?;
+        residual_add.add(stream, change(fed)?, self.post_feed_forward_norm.as_ref())?;
+        Ok(later)
     }
 
-    fn feed(&self, feed_forward: &FeedForward, stream: &mut ResidualStream<'_>) -> Result<Tensor> {
+    fn feed(&self, feed_forward: &FeedForward, stream: &mut ResidualStream<'_>) -> Result<(Tensor, Option<Tensor>)> {
         norm::read(self.pre_feed_forward_norm.as_ref(), stream, |stream, norm| {
             feed_forward.forward(stream, norm)
         })
@@ -189,7 +193,7 @@ impl Layer {
         if self.pre_feed_forward_norm.is_some() {
             read = ResidualStream::new(stream.sum()?.clone());
         }
-        let fed = self.feed(feed_forward, &mut read)?;
+        let (fed, _) = self.feed(feed_forward, &mut read)?;
         residual_add.add(stream, mixed.add(&fed)?, None)
     }
 
@@ -214,7 +218,8 @@ impl Layer {
             cross.gate_attention(&found, &states)?,
             self.post_mixer_norm.as_ref(),
         )?;
-        self.add_fed(stream, residual_add, |fed| cross.gate_feed_forward(&fed, &states))
+        self.add_fed(stream, residual_add, |fed| cross.gate_feed_forward(&fed, &states))?;
+        Ok(())
     }
 }
 

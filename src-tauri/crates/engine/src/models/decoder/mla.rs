@@ -110,7 +110,7 @@ impl Mla {
             rope: config.rope,
             down_proj: Linear::load_joined(loading.weights, &parts, hidden)?,
             queries: projected,
-            kv_a_layernorm: RmsNorm::load(loading.weights, &name("kv_a_layernorm"), rank, config.eps)?,
+            kv_a_layernorm: latent_norm(config, &name("kv_a_layernorm"), loading)?,
             keys,
             values,
             gate: config.gated.then(|| gate(loading.weights)).transpose()?,
@@ -231,6 +231,17 @@ impl Mla {
     fn spread(&self, keys: &Tensor) -> Result<Tensor> {
         keys.broadcast(&[1, self.heads, keys.dim(2), self.rope_dim])
     }
+}
+
+/// The norm of the latents, with the factor of what it gives.
+fn latent_norm(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<RmsNorm> {
+    let rank = config.kv_lora_rank as i32;
+    let factors = loading.weights.take(&format!("{path}.weight"), &[rank])?;
+    let factors = match config.latent_factor {
+        1.0 => factors,
+        factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?)?,
+    };
+    Ok(RmsNorm::new(factors, config.eps))
 }
 
 /// The matrix in the form in which the device multiplies the rows of each head: on a CPU as numbers, in both directions

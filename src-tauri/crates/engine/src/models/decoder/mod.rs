@@ -30,6 +30,7 @@ mod positions;
 mod residual_add;
 mod rg_lru;
 mod router;
+mod shortcut;
 mod sparse_moe;
 mod step;
 
@@ -99,6 +100,9 @@ impl Decoder {
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
         config.renames.iter().for_each(|table| weights.rename(table));
+        if config.halved_layers {
+            weights.rename_each(of_half);
+        }
         let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
         if config.unit_lm_head {
@@ -227,12 +231,16 @@ impl Decoder {
         let embedded = input.place(self.embed(input.ids, places.as_ref())?)?;
         step.embedded = self.gains.then(|| embedded.clone());
         let mut stream = ResidualStream::new(embedded);
+        let mut waiting = None;
         for (index, layer) in self.order.run() {
             if layer == 0 && index > 0 {
                 self.begin_again(&mut stream)?;
             }
             let caches = &mut of_layer(sequences, self.order.caches(index));
-            self.layers[layer].forward(&mut stream, &step, &self.residual_add, caches)?;
+            let later = self.layers[layer].forward(&mut stream, &step, &self.residual_add, caches)?;
+            if let Some(part) = std::mem::replace(&mut waiting, later) {
+                self.residual_add.add(&mut stream, part, None)?;
+            }
             if let Some(deep) = input.deep(index)? {
                 stream.add(deep, None, None)?;
             }
@@ -381,6 +389,21 @@ fn turn_projections(config: &DecoderConfig, weights: &mut Weights<'_>) -> error:
         "mlp.down_proj.weight",
     ];
     weights.turn(|name| name.starts_with("layers.") && projections.iter().any(|projection| name.ends_with(projection)))
+}
+
+/// The name of a tensor of a layer that is two here: `layers.3.self_attn.1.…` is `layers.7.self_attn.…`, and what both
+/// halves share belongs to the first.
+fn of_half(name: &str) -> Option<String> {
+    let (layer, rest) = name.strip_prefix("layers.")?.split_once('.')?;
+    let (first, (part, inner)) = (layer.parse::<u32>().ok()?.checked_mul(2)?, rest.split_once('.')?);
+    match (part, inner.split_once('.')) {
+        ("mlps", Some((half, inner))) => Some(format!("layers.{}.mlp.{inner}", first + half.parse::<u32>().ok()?)),
+        (_, Some((half, inner))) if matches!(half, "0" | "1") => {
+            let half = u32::from(half == "1");
+            Some(format!("layers.{}.{part}.{inner}", first + half))
+        }
+        _ => Some(format!("layers.{first}.{rest}")),
+    }
 }
 
 /// The ropes for the heads of the layers that use them.

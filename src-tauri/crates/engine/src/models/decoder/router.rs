@@ -75,7 +75,7 @@ impl Router {
             Correction::Always | Correction::OfLogits => true,
         };
         let mut correction = || {
-            let count = config.num_experts as i32;
+            let count = (config.num_experts + router.passing) as i32;
             // ERNIE's files have it as a row.
             let row = loading.weights.shape(&name).is_some_and(|shape| shape.len() == 2);
             let shape: &[i32] = if row { &[1, count] } else { &[count] };

@@ -6,7 +6,7 @@ use mlx::device::on_cuda;
 use mlx::fused::{self, Routed};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
-use mlx::Result;
+use mlx::{Dtype, Result};
 
 use crate::error;
 use crate::kernels::kernels;
@@ -23,6 +23,8 @@ pub struct SparseMoe {
     gates: Linear,
     /// How many outputs of that belong to the router.
     count: i32,
+    /// Experts that give back what they get.
+    passing: Option<Passing>,
     router: Router,
     experts: Experts,
     /// From the stream to what the experts see, and from what they give back to the stream.
@@ -34,6 +36,25 @@ pub struct SparseMoe {
     /// How much these count.
     #[parameters(skip)]
     balance: Balance,
+}
+
+/// The constants of experts that give back what they get.
+#[derive(Parameters)]
+struct Passing {
+    /// The number of the last other expert.
+    last: Tensor,
+    /// A share of nothing.
+    nothing: Tensor,
+}
+
+impl Passing {
+    /// For those after `count` others.
+    fn new(count: i32, loading: &LoadContext<'_, '_>) -> Result<Self> {
+        Ok(Self {
+            last: Tensor::from_i32(&[count - 1], &[]),
+            nothing: Tensor::scalar(0.0, loading.dtype)?,
+        })
+    }
 }
 
 impl SparseMoe {
@@ -66,7 +87,8 @@ impl SparseMoe {
         seen: i32,
     ) -> error::Result<Self> {
         let (hidden, count) = (loading.config.hidden_size as i32, config.num_experts as i32);
-        let mut gates = vec![(format!("{path}.gate"), count)];
+        let routed = count + config.router.passing as i32;
+        let mut gates = vec![(format!("{path}.gate"), routed)];
         let balance = config.shared.map_or(Balance::Sum, |shared| shared.balance);
         match balance {
             Balance::Sum | Balance::Mean => {}
@@ -97,7 +119,8 @@ impl SparseMoe {
         });
         Ok(Self {
             gates: Linear::load_joined(loading.weights, &gates, hidden)?,
-            count,
+            count: routed,
+            passing: (routed > count).then(|| Passing::new(count, loading)).transpose()?,
             router: Router::load(config, path, loading)?,
             experts: Experts::load(loading.weights, path, shape, chosen, activation)?,
             latents: None,
@@ -129,6 +152,7 @@ impl SparseMoe {
         };
         let (indices, shares) = self.router.choose(&routed)?;
         let fed = match &self.one {
+            None if self.passing.is_some() => self.feed_or_pass(x, indices, shares)?,
             None => self.feed(x, &indices, &shares)?,
             Some(one) => self.weighed(x, &indices, &shares, one)?,
         };
@@ -164,6 +188,19 @@ impl SparseMoe {
             });
         }
         sum.map_or_else(|| Tensor::zeros(x.shape(), x.dtype()), Ok)
+    }
+
+    /// The same for experts of which some give back what they get.
+    fn feed_or_pass(&self, x: &Tensor, indices: Tensor, shares: Tensor) -> Result<Tensor> {
+        let Some(passing) = &self.passing else {
+            return self.feed(x, &indices, &shares);
+        };
+        let passes = indices.astype(Dtype::Int32)?.greater(&passing.last)?;
+        let back = passes.select(&shares, &passing.nothing)?.sum(1, true)?;
+        let shares = passes.select(&passing.nothing, &shares)?;
+        let first = Tensor::from_i32(&[0], &[]).astype(indices.dtype())?;
+        let fed = self.feed(x, &passes.select(&first, &indices)?, &shares)?;
+        fed.add(&x.mul(&back)?)
     }
 
     /// The output of the chosen experts for `x`, `[length, hidden]`.
