@@ -141,6 +141,8 @@ def processors():
     return [
         ("qwen2_vl", Qwen2VLImageProcessorPil, {"min_pixels": 3136, "max_pixels": 12845056, "patch_size": 14, "temporal_patch_size": 2,
                                                "merge_size": 2, **clip}, {"model_type": "qwen2_vl"}, grid),
+        ("dots_ocr", Qwen2VLImageProcessorPil, {"min_pixels": 3136, "max_pixels": 11289600, "patch_size": 14, "temporal_patch_size": 1,
+                                               "merge_size": 2, **clip}, {"model_type": "dots_ocr"}, grid),
         ("qwen2_5_vl_nulls", Qwen2VLImageProcessorPil, {"min_pixels": None, "max_pixels": None, "size": None}, {"model_type": "qwen2_5_vl"}, grid),
         ("qwen3_vl", Qwen2VLImageProcessorPil, qwen3, {"model_type": "qwen3_vl"}, grid),
         ("glm4v", Glm4vImageProcessorPil, edges(12544, 9633792), {"model_type": "glm4v"}, grid),

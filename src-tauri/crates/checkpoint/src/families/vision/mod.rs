@@ -25,7 +25,7 @@ pub use internvit::InternVitConfig;
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
 pub use pixtral::{PatchMerger, PixtralConfig};
-pub use qwen::{PositionTable, QwenVisionConfig, Windows};
+pub use qwen::{DotsParts, PositionTable, QwenVisionConfig, Windows};
 pub use shape::TowerShape;
 pub use siglip::{SiglipConfig, SiglipProjector};
 
