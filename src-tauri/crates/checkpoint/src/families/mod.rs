@@ -184,6 +184,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     step3p5::FAMILIES,
     talkie::FAMILIES,
     vision::internvit::FAMILIES,
+    vision::moonvit::FAMILIES,
     vision::pixtral::FAMILIES,
 ];
 

@@ -55,7 +55,6 @@ pub(super) const VISION: &[Model] = &[
     ("Jina VLM", &["jina_vlm", "jvlm"]),
     ("Kimi K2.5", &["kimi_k25"]),
     ("Kimi K3", &["kimi_k3"]),
-    ("Kimi-VL", &["kimi_vl"]),
     ("LLaVA", &["llava", "llava_next", "llava_onevision"]),
     ("LLM-jp-VL", &["llmjpvl"]),
     ("Mage-VL", &["mage_vl"]),

@@ -9,6 +9,7 @@ pub(crate) mod hunyuan;
 pub(crate) mod internvit;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
+pub(crate) mod moonvit;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
 mod shape;
@@ -24,6 +25,7 @@ pub use hunyuan::HunyuanVisionConfig;
 pub use internvit::InternVitConfig;
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
+pub use moonvit::MoonVitConfig;
 pub use pixtral::{PatchMerger, PixtralConfig};
 pub use qwen::{DotsParts, PositionTable, QwenVisionConfig, Windows};
 pub use shape::TowerShape;
@@ -40,6 +42,8 @@ pub enum VisionConfig {
     Siglip(SiglipConfig),
     /// Pixtral's and Mistral 3's.
     Pixtral(PixtralConfig),
+    /// Kimi-VL's.
+    MoonVit(MoonVitConfig),
     /// InternVL's.
     InternVit(InternVitConfig),
     /// GLM-4.1V's and GLM-OCR's.
@@ -63,6 +67,7 @@ impl VisionConfig {
             Self::Falcon(_) => true,
             Self::Qwen(_)
             | Self::Pixtral(_)
+            | Self::MoonVit(_)
             | Self::InternVit(_)
             | Self::Glm(_)
             | Self::Mllama(_)
@@ -87,6 +92,7 @@ impl VisionConfig {
             Self::Qwen(encoder) => encoder.cost(),
             Self::Siglip(encoder) => encoder.cost(),
             Self::Pixtral(encoder) => encoder.cost(),
+            Self::MoonVit(encoder) => encoder.cost(),
             Self::InternVit(encoder) => encoder.cost(),
             Self::Glm(encoder) => encoder.cost(),
             Self::Mllama(encoder) => encoder.cost(),
