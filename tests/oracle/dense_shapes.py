@@ -230,3 +230,9 @@ def baichuan_m1(**values):
         "conv_window": 2,
     }
     return decoder("baichuan_m1", "BaichuanM1ForCausalLM", **{**defaults, **values})
+
+
+def iquest_loop(**values):
+    loops = {"loop_num": 2, "loop_window_size": WINDOW, "rope_scaling": None, "rope_theta": 500000.0}
+    defaults = {"head_dim": 32, "num_hidden_layers": 2, "attention_bias": False, "mlp_bias": False}
+    return decoder("iquestloopcoder", "IQuestLoopCoderForCausalLM", **{**loops, **defaults, **values})

@@ -46,6 +46,10 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith(("conv_k", "conv_v")):
         return 0.7 * noise
+    if name.endswith("hc_scale"):
+        return 1.0 + 0.2 * noise
+    if name.endswith("hc_base"):
+        return 0.5 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("recurrent_param"):

@@ -6,8 +6,8 @@ from functools import partial
 import layouts
 import repairs
 from dense_shapes import (
-    apertus, baichuan_m1, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, plamo, plamo3,
-    qwen1, talkie, youtu_llm,
+    apertus, baichuan_m1, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, iquest_loop, lille, minicpm3, nanbeige, nanochat, nemotron_nas,
+    olmo1, openelm, plamo, plamo3, qwen1, talkie, youtu_llm,
 )
 from expert_shapes import (
     afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash,
@@ -27,7 +27,7 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import cohere2_moe, k2_horizon, kolibri1
+from vlm_shapes import cohere2_moe, k2_horizon, kolibri1, xing4_0
 
 
 @dataclass(frozen=True)
@@ -247,6 +247,9 @@ DENSE = [
     Variant("qwen1", qwen1()),
     Variant("qwen1-bias-f16", qwen1(no_bias=False, hidden_size=192, num_attention_heads=6), F16),
     Variant("qwen1-4bit", qwen1(), BF16, Q(4, 64)),
+    Variant("iquest-loop", iquest_loop()),
+    Variant("iquest-loop-bias-f16", iquest_loop(attention_bias=True, mlp_bias=True, num_key_value_heads=1, loop_window_size=9), F16),
+    Variant("iquest-loop-4bit", iquest_loop(tie_word_embeddings=True), BF16, Q(4, 64)),
     Variant("lille", lille()),
     Variant("lille-f16", lille(**NARROW, n_kv_heads=3), F16),
     Variant("lille-4bit", lille(), BF16, Q(4, 64)),
@@ -437,6 +440,9 @@ OF_MLX_VLM = [
     Variant("cohere2-moe-softmax", cohere2_moe(expert_selection_fn="softmax", norm_topk_prob=False, attention_bias=True, rms_norm_eps=1e-3, prefix_dense_sliding_window_pattern=2, layer_types=["full_attention", "sliding_attention"] * 2)),
     Variant("kolibri-1", kolibri1(), layout=(layouts.single_experts,)),
     Variant("kolibri-1-4bit", kolibri1(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),
+    Variant("xing-4-4bit", xing4_0(hidden_size=128), F32, Q(4, 32)),
+    Variant("xing-4-two-streams", xing4_0(hc_mult=2, hc_sinkhorn_iters=3, mhc_h_res_clamp_max=0.5, mhc_h_res_clamp_min=-0.25, n_group=1, topk_group=1)),
     Variant("kolibri-1-shares", kolibri1(norm_topk_prob=False, attention_bias=True, num_key_value_heads=4)),
 ]
 

@@ -48,3 +48,34 @@ def kolibri1(**values):
     config = decoder("kolibri1", "Kolibri1ForCausalLM", **{**defaults, **values})
     del config["intermediate_size"]
     return config
+
+
+def xing4_0(**values):
+    defaults = {
+        "num_key_value_heads": 4,
+        "q_lora_rank": 64,
+        "kv_lora_rank": 96,
+        "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16,
+        "v_head_dim": 64,
+        "n_routed_experts": 8,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 64,
+        "first_k_dense_replace": 1,
+        "moe_layer_freq": 1,
+        "n_group": 4,
+        "topk_group": 2,
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 2.5,
+        "topk_method": "noaux_tc",
+        "scoring_func": "sigmoid",
+        "attention_bias": False,
+        "rope_scaling": None,
+        "hc_mult": 4,
+        "hc_sinkhorn_iters": 20,
+        "hc_eps": 1e-6,
+        "mhc_h_res_clamp_min": -30.0,
+        "mhc_h_res_clamp_max": 30.0,
+    }
+    return decoder("xing4_0", "Xing4ForCausalLM", **{**defaults, **values})

@@ -23,6 +23,7 @@ pub use crate::config::layers::delta_net::{
 };
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
+pub use crate::config::layers::hyper::HyperConfig;
 pub use crate::config::layers::joint::JointConfig;
 pub use crate::config::layers::key_conv::KeyConvConfig;
 pub use crate::config::layers::lightning::LightningConfig;
@@ -85,11 +86,16 @@ pub struct DecoderConfig {
     pub unit_lm_head: bool,
     /// How often the stream goes through all layers, each time with keys of its own (Nanbeige); usually once.
     pub loops: u32,
+    /// The positions of its own keys that attention sees from the second loop on. It sees all keys of the first loop too,
+    /// and `gate_projections` make a gate for each head that mixes what it finds in both (IQuest Loop).
+    pub loop_window: Option<u32>,
     /// True if the last norm ends each of these loops and not only the last one.
     pub loops_normed: bool,
     /// True if layers of the weights are two of these each: a part's name is followed by the number of the half (LongCat
     /// Flash).
     pub halved_layers: bool,
+    /// Several streams between the layers, of which the last norm reads the mean (XING 4.0).
+    pub hyper: Option<HyperConfig>,
     /// Numbers that no layer has, because the weights lack those that would have them.
     pub absent_layers: Vec<u32>,
     /// Parts of tensor names, and what this loader calls them: `("operator_norm", "input_layernorm")`. A part is one or
@@ -340,6 +346,9 @@ impl DecoderConfig {
         check_width("max_position_embeddings", self.most_positions.unwrap_or(1).into())?;
         check_nonzero("max_position_embeddings", self.most_positions.unwrap_or(1))?;
         check_range("num_loops", self.loops, 1..=MOST_LOOPS)?;
+        self.hyper.map_or(Ok(()), |hyper| hyper.check(self.hidden_size))?;
+        check_nonzero("loop_window_size", self.loop_window.unwrap_or(1))?;
+        check_width("loop_window_size", self.loop_window.unwrap_or(1).into())?;
         for layer in &self.layers {
             match &layer.mixer {
                 Mixer::Attention(attention) => attention.check(&self.ropes)?,
@@ -391,6 +400,8 @@ impl DecoderConfig {
 impl DecoderConfig {
     pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
         let layers: Vec<LayerCost> = self.layers.iter().map(LayerConfig::cost).collect();
+        let again = (1..self.loops).flat_map(|_| self.layers.iter().map(|layer| self.again(layer).cost()));
+        let again = again.collect();
         // No kernel joins a norm with two parts that read it.
         let norms_apart = self.norm.kind != NormKind::RootMeanSquare || layers.iter().any(|layer| layer.parallel);
         ModelCost {
@@ -400,17 +411,28 @@ impl DecoderConfig {
             cached: !self.bidirectional,
             layers,
             inputs: None,
-            streams: 1,
+            streams: self.hyper.map_or(1, |hyper| hyper.streams.into()),
             parts_scaled: self.residual_multiplier.is_some() || self.gains,
             skips: self.gains,
             positions: match self.learned_positions {
                 true => self.most_positions.unwrap_or(0).into(),
                 false => 0,
             },
-            loops: self.loops.into(),
+            again,
             norms_apart,
             storage,
         }
+    }
+}
+
+impl DecoderConfig {
+    /// A layer as it is from the second loop on.
+    fn again(&self, layer: &LayerConfig) -> LayerConfig {
+        let mut layer = layer.clone();
+        if let Mixer::Attention(attention) = &mut layer.mixer {
+            attention.window = self.loop_window.or(attention.window);
+        }
+        layer
     }
 }
 

@@ -112,7 +112,7 @@ impl EncoderConfig {
             layers: (0..self.layers).map(|_| self.layer_cost()).collect(),
             inputs: None,
             positions: 0,
-            loops: 1,
+            again: Vec::new(),
             skips: false,
             streams: 1,
             norms_apart: false,

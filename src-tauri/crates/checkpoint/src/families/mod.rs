@@ -32,6 +32,7 @@ mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
+mod iquest_loop;
 mod jamba;
 mod kimi_linear;
 mod klear;
@@ -89,6 +90,7 @@ mod talkie;
 mod tests;
 pub mod vision;
 mod wrapper;
+mod xing;
 
 use std::sync::LazyLock;
 
@@ -136,6 +138,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
+    iquest_loop::FAMILIES,
     jamba::FAMILIES,
     kimi_linear::FAMILIES,
     klear::FAMILIES,
@@ -186,6 +189,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     vision::internvit::FAMILIES,
     vision::moonvit::FAMILIES,
     vision::pixtral::FAMILIES,
+    xing::FAMILIES,
 ];
 
 /// Every `model_type` that can be loaded, in alphabetical order.

@@ -8,7 +8,7 @@ use protocol::KvBits;
 
 /// Families, with the number of operations of a decode step of one sequence on a CPU, with its kernels, and on a GPU, as
 /// they were before sequences could decode together.
-const FAMILIES: [(&str, u64, u64); 25] = [
+const FAMILIES: [(&str, u64, u64); 26] = [
     ("gemma4-e2b", 214, 485),
     ("gemma4-26b", 251, 416),
     ("gemma3-text", 115, 239),
@@ -32,12 +32,13 @@ const FAMILIES: [(&str, u64, u64); 25] = [
     ("nemotron_nas", 52, 85),
     ("openelm", 62, 120),
     ("bitnet", 72, 85),
+    ("iquest-loop", 100, 144),
     ("plamo", 59, 85),
     ("talkie", 62, 105),
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 29] = [
+const MORE: [&str; 30] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -67,6 +68,7 @@ const MORE: [&str; 29] = [
     "cohere2-moe",
     "kolibri-1",
     "longcat-flash",
+    "xing-4",
 ];
 
 /// How far a logit may be off in 32 bit floats; logits spread over about ten.

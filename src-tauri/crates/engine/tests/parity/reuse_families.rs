@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 23] = [
+const SOME: [&str; 24] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -18,6 +18,7 @@ const SOME: [&str; 23] = [
     "deepseek-v3",
     "gpt2",
     "nanbeige",
+    "iquest-loop",
     "nemotron_nas",
     "afmoe",
     "laguna",

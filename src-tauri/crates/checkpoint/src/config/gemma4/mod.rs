@@ -296,7 +296,7 @@ impl Gemma4Config {
                 width: width.into(),
             }),
             positions: 0,
-            loops: 1,
+            again: Vec::new(),
             skips: false,
             streams: self.altup.as_ref().map_or(1, |altup| altup.streams.into()),
             norms_apart: false,

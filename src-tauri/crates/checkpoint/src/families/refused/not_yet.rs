@@ -9,7 +9,6 @@ pub(super) const TEXT: &[Model] = &[
     ("DeepSeek V4.1", &["deepseek_v41", "deepseek_v41_text"]),
     ("HRM Text", &["hrm_text"]),
     ("Hunyuan 4", &["hy_v4"]),
-    ("IQuest-Coder with loops", &["iquestloopcoder"]),
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
     (
@@ -23,7 +22,6 @@ pub(super) const TEXT: &[Model] = &[
     ("Phixtral", &["phixtral", "phi-msft"]),
     ("Qwen 3.5 with rotated weights", &["prism_hadamard_qwen35"]),
     ("RWKV 7", &["rwkv7"]),
-    ("XING 4.0", &["xing4_0"]),
     ("Z1T", &["z1t"]),
 ];
 

@@ -16,6 +16,7 @@ use crate::layers::{
     Projection, ResidualStream, RmsNorm, ShortConv,
 };
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::loop_attention::LoopAttention;
 use crate::models::decoder::output_gate::OutputGate;
 use crate::models::decoder::step::{QueryScale, Step};
 
@@ -54,6 +55,8 @@ pub struct Attention {
     norms: HeadNorms,
     /// True if query head `i` reads key head `i` modulo their number.
     tiled: bool,
+    /// What it does from the second loop on, if that is something else.
+    looped: Option<LoopAttention>,
     /// The norm of what all heads found.
     output_norm: Option<RmsNorm>,
     /// `[heads]`.
@@ -123,6 +126,7 @@ impl Attention {
             norms,
             tiled: config.tiled,
             output_norm,
+            looped: None,
             sinks,
             o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * value_width, hidden)?,
         })
@@ -130,22 +134,29 @@ impl Attention {
 
     /// Its empty caches for one sequence: keys and values, then the last of them as they were projected, if it convolves
     /// them.
-    pub fn caches(&self) -> Vec<Cache> {
+    pub fn caches(&self, again: bool) -> Vec<Cache> {
         let conv = self.conv.as_ref().map(|_| Cache::Recurrent(RecurrentCache::default()));
-        [self.cache()].into_iter().chain(conv).collect()
+        [self.cache(again)].into_iter().chain(conv).collect()
     }
 
-    /// An empty cache for its keys and values.
-    pub fn cache(&self) -> Cache {
-        match self.window {
+    /// The same with what it does from the second loop on.
+    pub(super) fn looped(self, looped: Option<LoopAttention>) -> Self {
+        Self { looped, ..self }
+    }
+
+    /// An empty cache for its keys and values of the first loop, or of those after it.
+    pub fn cache(&self, again: bool) -> Cache {
+        let looped = self.looped.as_ref().filter(|_| again);
+        match looped.map_or(self.window, |looped| Some(looped.window)) {
             Some(window) => Cache::Rotating(RotatingCache::new(window)),
             None => Cache::Plain(PlainCache::default()),
         }
     }
 
-    /// The index of its mask in a step.
-    pub fn mask(&self) -> usize {
-        self.mask
+    /// The index of its mask in a step, in the first loop or in those after it.
+    pub fn mask(&self, again: bool) -> usize {
+        let looped = self.looped.as_ref().filter(|_| again);
+        looped.map_or(self.mask, |looped| looped.mask)
     }
 
     /// The attention's output for the normed stream, `[length, hidden]`.
@@ -232,10 +243,10 @@ impl Attention {
         by_key.swapaxes(1, 2)?.reshape(&[rows, self.heads * self.width])
     }
 
-    /// True if a query sees its chunk alone, keys are of two tokens or values have another width than keys, which no
+    /// True if a query sees its chunk alone or two loops, keys are of two tokens or values have another width than keys, which no
     /// kernel for recorded steps does.
     fn is_uncommon(&self) -> bool {
-        self.chunked || self.conv.is_some() || self.value_width != self.width
+        self.chunked || self.conv.is_some() || self.looped.is_some() || self.value_width != self.width
     }
 
     /// Attention of each sequence by its own cache, `[rows, heads · width]`.
@@ -265,12 +276,20 @@ impl Attention {
                     let chunk = &step.chunks[rows.index()];
                     (seen.since(chunk.start)?, &chunk.mask)
                 }
-                false => (seen, &step.masks[self.mask]),
+                false => (seen, &step.masks[self.mask(step.again)]),
             };
-            match &self.capped {
-                Some(capped) => capped.forward(&queries, &seen, mask),
-                None => scaled_dot_product_attention(&queries, &seen, scale, mask, self.sinks.as_ref()),
+            let near = match &self.capped {
+                Some(capped) => capped.forward(&queries, &seen, mask)?,
+                None => scaled_dot_product_attention(&queries, &seen, scale, mask, self.sinks.as_ref())?,
+            };
+            let Some(looped) = &self.looped else { return Ok(near) };
+            if !step.again {
+                looped.keep(step, seen);
+                return Ok(near);
             }
+            let (first, mask) = (looped.first(step, rows.index()), &step.masks[self.mask]);
+            let far = scaled_dot_product_attention(&queries, &first, scale, mask, None)?;
+            looped.mix(&queries, &far, &near)
         })
     }
 

@@ -17,6 +17,7 @@ use crate::models::decoder::joint::Joint;
 use crate::models::decoder::key_conv::KeyConv;
 use crate::models::decoder::lightning::Lightning;
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::loop_attention::LoopAttention;
 use crate::models::decoder::mamba::Mamba;
 use crate::models::decoder::mamba2::Mamba2;
 use crate::models::decoder::mla::Mla;
@@ -26,7 +27,7 @@ use crate::models::decoder::step::Step;
 /// A mixer of any kind.
 #[derive(Parameters)]
 pub(super) enum Mixer {
-    Attention(Attention),
+    Attention(Box<Attention>),
     DeltaNet(Box<DeltaNet>),
     GatedConv(GatedConv),
     Mla(Box<Mla>),
@@ -61,7 +62,11 @@ impl Mixer {
             decoder::Mixer::Mamba2(config) => Self::Mamba2(Box::new(Mamba2::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::RgLru(config) => Self::RgLru(Box::new(RgLru::load(config, &at("recurrent"), loading)?)),
             decoder::Mixer::Joint(config) => Self::Joint(Box::new(Joint::load(config, &path, loading)?)),
-            decoder::Mixer::Attention(config) => Self::Attention(Attention::load(config, &at("self_attn"), loading)?),
+            decoder::Mixer::Attention(config) => {
+                let looped = LoopAttention::load(config, layer, loading)?;
+                let attention = Attention::load(config, &at("self_attn"), loading)?;
+                Self::Attention(Box::new(attention.looped(looped)))
+            }
             decoder::Mixer::DeltaNet(config) => {
                 let name = config.channels.map_or("linear_attn", |_| "self_attn");
                 Self::DeltaNet(Box::new(DeltaNet::load(config, &at(name), loading)?))
@@ -75,12 +80,13 @@ impl Mixer {
         }))
     }
 
-    /// Its empty caches for one sequence. The first is that of its attention, if it has one.
-    pub(super) fn caches(&self) -> Vec<Cache> {
+    /// Its empty caches for one sequence in the first loop, or in those after it. The first is that of its attention, if
+    /// it has one.
+    pub(super) fn caches(&self, again: bool) -> Vec<Cache> {
         vec![match self {
             Self::Joint(joint) => return joint.caches(),
             Self::Linear(_) => return Vec::new(),
-            Self::Attention(attention) => return attention.caches(),
+            Self::Attention(attention) => return attention.caches(again),
             Self::Mla(mla) => mla.cache(),
             Self::DeltaNet(_)
             | Self::GatedConv(_)
@@ -93,10 +99,10 @@ impl Mixer {
         }]
     }
 
-    /// The index of its mask, for mixers with a cache of keys.
-    pub(super) fn mask(&self) -> Option<usize> {
+    /// The index of its mask in the first loop, or in those after it, for mixers with a cache of keys.
+    pub(super) fn mask(&self, again: bool) -> Option<usize> {
         match self {
-            Self::Attention(attention) => Some(attention.mask()),
+            Self::Attention(attention) => Some(attention.mask(again)),
             Self::Joint(joint) => Some(joint.mask()),
             Self::Mla(mla) => Some(mla.mask()),
             Self::DeltaNet(_)

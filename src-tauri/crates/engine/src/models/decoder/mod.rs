@@ -11,6 +11,7 @@ mod delta_net;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
+mod hyper;
 mod indexer;
 mod joint;
 mod key_conv;
@@ -18,6 +19,7 @@ mod layer;
 mod layer_order;
 mod lightning;
 mod load_context;
+mod loop_attention;
 mod mamba;
 mod mamba2;
 mod mixer;
@@ -33,6 +35,8 @@ mod router;
 mod shortcut;
 mod sparse_moe;
 mod step;
+
+use std::cell::RefCell;
 
 use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, OriginalMark, QueryScaling};
 use mlx::parameters::Parameters;
@@ -86,6 +90,10 @@ pub struct Decoder {
     /// True if several texts may be read one after another in one pass.
     packs: bool,
     bidirectional: bool,
+    /// Streams between the layers.
+    streams: i32,
+    /// True if the second loop reads the keys of the first one.
+    loop_window: bool,
     /// True if every layer adds the embeddings.
     gains: bool,
     logits_factor: Option<Tensor>,
@@ -166,8 +174,10 @@ impl Decoder {
                 .into_iter()
                 .enumerate()
                 .filter_map(|(index, window)| {
-                    let mut masks = layers.iter().filter_map(Layer::mask);
-                    masks.find_map(|(mask, cache)| (mask == index).then_some((window, cache)))
+                    let has =
+                        |(step, layer): &(usize, usize)| layers[*layer].mask(order.is_again(*step)) == Some(index);
+                    let (step, _) = order.run().find(has)?;
+                    Some((window, order.caches(step).start))
                 })
                 .collect(),
             layers,
@@ -181,6 +191,8 @@ impl Decoder {
             }),
             norm,
             gains: config.gains,
+            loop_window: config.loop_window.is_some(),
+            streams: config.hyper.map_or(1, |hyper| hyper.streams as i32),
             logits_factor: match config.gains {
                 true => Some(weights.take("lm_head_gain.w_g", &[1])?),
                 false => scalar(config.logits_divisor.map(f32::recip))?,
@@ -218,8 +230,9 @@ impl Decoder {
 
     /// The empty caches of all layers, as often as the stream goes through them.
     pub fn caches(&self) -> Vec<Cache> {
-        let layers = self.order.run().map(|(_, layer)| &self.layers[layer]);
-        layers.flat_map(Layer::caches).collect()
+        let run = self.order.run();
+        run.flat_map(|(step, layer)| self.layers[layer].caches(self.order.is_again(step)))
+            .collect()
     }
 
     /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or
@@ -230,10 +243,14 @@ impl Decoder {
         let places = self.places(length, sequences)?;
         let embedded = input.place(self.embed(input.ids, places.as_ref())?)?;
         step.embedded = self.gains.then(|| embedded.clone());
+        if self.streams > 1 {
+            return self.forward_streams(&embedded, &step, sequences);
+        }
         let mut stream = ResidualStream::new(embedded);
         let mut waiting = None;
         for (index, layer) in self.order.run() {
-            if layer == 0 && index > 0 {
+            step.again = self.order.is_again(index);
+            if layer == 0 && step.again {
                 self.begin_again(&mut stream)?;
             }
             let caches = &mut of_layer(sequences, self.order.caches(index));
@@ -246,6 +263,19 @@ impl Decoder {
             }
         }
         Ok(stream.sum()?.clone())
+    }
+
+    /// The same with several streams, of which each begins as the embeddings; the mean of them comes out.
+    fn forward_streams(&self, embedded: &Tensor, step: &Step<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
+        let (rows, hidden) = (embedded.dim(0), embedded.dim(1));
+        let copied = embedded.reshape(&[rows, 1, hidden])?;
+        let mut streams = copied.broadcast(&[rows, self.streams, hidden])?;
+        for (index, layer) in self.order.run() {
+            let caches = &mut of_layer(sequences, self.order.caches(index));
+            streams = self.layers[layer].forward_streams(streams, step, caches)?;
+        }
+        let share = Tensor::scalar(1.0 / self.streams as f32, embedded.dtype())?;
+        streams.sum(1, false)?.mul(&share)
     }
 
     /// Ends a loop before another one.
@@ -326,6 +356,8 @@ impl Decoder {
                 None => Vec::new(),
             },
             query_scaling: offsets.iter().map(scale).collect(),
+            again: false,
+            first_loop: RefCell::default(),
             embedded: None,
             images: input.images,
         })

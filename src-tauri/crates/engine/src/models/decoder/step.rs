@@ -1,11 +1,13 @@
 //! One step of the decoder: what its layers share.
 
+use std::cell::RefCell;
+
 use checkpoint::config::decoder::QueryScaling;
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::cache::{composes, seen};
+use crate::cache::{composes, seen, KvView};
 use crate::layers::{Rope, Rotation};
 use crate::models::ChunkImage;
 
@@ -21,6 +23,10 @@ pub(super) struct Step<'a> {
     pub(super) chunks: Vec<InChunk>,
     /// One per sequence.
     pub(super) query_scaling: Vec<Option<QueryScale>>,
+    /// True from the second loop through the layers on.
+    pub(super) again: bool,
+    /// The keys and values that each layer saw in the first loop, for each sequence, if the second one reads them.
+    pub(super) first_loop: RefCell<Vec<Vec<KvView>>>,
     /// The stream before the first layer, if layers add it.
     pub(super) embedded: Option<Tensor>,
     /// Images of the chunk.
