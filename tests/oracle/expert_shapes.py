@@ -465,3 +465,18 @@ def longcat_flash(**values):
     for name in ("num_hidden_layers", "intermediate_size", "num_key_value_heads"):
         del config[name]
     return config
+
+
+def phixtral(**values):
+    config = {
+        "architectures": ["PhiForCausalLM"],
+        "model_type": "phixtral",
+        "num_vocab": VOCABULARY,
+        "model_dim": 128,
+        "num_heads": 4,
+        "num_layers": 3,
+        "rotary_dim": 16,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    }
+    return {**config, **values}

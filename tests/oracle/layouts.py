@@ -28,6 +28,11 @@ def single_experts(weights):
     return renamed
 
 
+def phixtral_experts(weights):
+    """One network per expert, as `moe.mlp` of the published files has it."""
+    return {name.replace(".moe.experts.", ".moe.mlp."): value for name, value in single_experts(weights).items()}
+
+
 def mixtral_experts(weights):
     """As `single_experts`, in Mixtral's names."""
     names = {".gate_proj.": ".w1.", ".down_proj.": ".w2.", ".up_proj.": ".w3."}

@@ -65,7 +65,7 @@ def draw(name, shape, offset, factor, sharp):
     if name.endswith("bias"):
         return 0.3 * noise
     if len(shape) == 1:
-        assert "norm" in name or "ln_" in name, f"what is {name}?"
+        assert "norm" in name or "ln_" in name or ".ln." in name, f"what is {name}?"
         # The norm before an output layer makes up for an embedding with small weights.
         scale = factor if name.endswith("model.norm.weight") else 2.0 if "post_" in name else 1.0
         if sharp and name.endswith(("q_norm.weight", "k_norm.weight")):

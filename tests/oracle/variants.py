@@ -11,7 +11,7 @@ from dense_shapes import (
 )
 from expert_shapes import (
     afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash,
-    mellum, mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, solar_open, spark2_5, step3p5,
+    mellum, mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, phixtral, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -334,6 +334,9 @@ EXPERTS = [
     Variant("phimoe", phimoe(), layout=(layouts.mixtral_experts,)),
     Variant("phimoe-4bit", phimoe(num_hidden_layers=2), F32, Q(4, 64)),
     Variant("phimoe-plain", phimoe(rope_scaling=None, num_hidden_layers=2, num_key_value_heads=4)),
+    Variant("phixtral-4x", phixtral(), layout=(layouts.phixtral_experts,)),
+    Variant("phixtral-4x-4bit", phixtral(num_local_experts=2, rotary_dim=32), F32, Q(4, 64)),
+    Variant("phixtral-4x-one", phixtral(num_experts_per_tok=1, num_heads=2)),
     Variant("mistral4", mistral4(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("mistral4-4bit", mistral4(tie_word_embeddings=True), F32, Q(4, 32)),
     Variant("mistral4-groups", mistral4(n_group=4, topk_group=2, q_lora_rank=None, first_k_dense_replace=0, rope_interleave=False)),

@@ -68,6 +68,7 @@ mod openelm;
 mod phi;
 mod phi3;
 mod phimoe;
+mod phixtral;
 mod plamo;
 mod processors;
 mod qwen;
@@ -173,6 +174,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     phi3::FAMILIES,
     phi::FAMILIES,
     phimoe::FAMILIES,
+    phixtral::FAMILIES,
     plamo::FAMILIES,
     qwen1::FAMILIES,
     qwen::FAMILIES,

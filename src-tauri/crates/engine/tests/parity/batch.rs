@@ -38,7 +38,7 @@ const FAMILIES: [(&str, u64, u64); 26] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 30] = [
+const MORE: [&str; 31] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -69,6 +69,7 @@ const MORE: [&str; 30] = [
     "kolibri-1",
     "longcat-flash",
     "xing-4",
+    "phixtral-4x",
 ];
 
 /// How far a logit may be off in 32 bit floats; logits spread over about ten.
