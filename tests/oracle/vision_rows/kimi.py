@@ -1,4 +1,4 @@
-"""MoonViT beside DeepSeek V3 (Kimi-VL)."""
+"""MoonViT beside DeepSeek V3 (Kimi-VL, Kimi K2.5)."""
 import mlx.core as mx
 import numpy as np
 
@@ -8,7 +8,7 @@ PATCH = 14
 GRIDS = [(4, 6), (6, 4), (2, 8)]
 
 
-def config():
+def config(model_type="kimi_vl"):
     text = {"model_type": "deepseek_v3", "hidden_size": 32, "num_hidden_layers": 3, "intermediate_size": 64, "num_attention_heads": 2,
             "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "vocab_size": VOCABULARY, "rope_theta": 10000.0, "rope_scaling": None,
             "max_position_embeddings": 4096, "q_lora_rank": None, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
@@ -19,7 +19,7 @@ def config():
     vision = {"model_type": "moonvit", "hidden_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 80,
               "patch_size": PATCH, "init_pos_emb_height": 4, "init_pos_emb_width": 4, "merge_kernel_size": [2, 2], "embed_dim": 96,
               "depth": 2, "num_heads": 4}
-    return {"model_type": "kimi_vl", "text_config": text, "vision_config": vision, "media_placeholder_token_id": IMAGE,
+    return {"model_type": model_type, "text_config": text, "vision_config": vision, "media_placeholder_token_id": IMAGE,
             "vocab_size": VOCABULARY}
 
 
@@ -46,8 +46,14 @@ def given(images, _):
 def repair():
     """The norms of the original are torch's, its networks have the approximate GELU, and positions are stretched without a GPU."""
     import mlx.nn as nn
+    from mlx_vlm.models.kimi_k25 import vision as newer
     from mlx_vlm.models.kimi_vl import vision
 
+    for module in (vision, newer):
+        repair_tower(module, nn)
+
+
+def repair_tower(vision, nn):
     if hasattr(vision, "repaired"):
         return
     vision.repaired = True
@@ -94,11 +100,11 @@ def original(weights):
     return changed
 
 
-def row(name, **more):
+def row(name, model_type="kimi_vl", **more):
     look = {"image_processor_type": "KimiVLImageProcessor", "patch_size": PATCH, "in_token_limit": 4096, "num_pooled_tokens": 1024,
             "pad_input": True, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     tokens = {IMAGE: "<|media_pad|>", START: "<|media_content|>", END: "<|media_end|>"}
-    return Row(name, config(), image, given, tokens=tokens, processor=look, prepare=repair, **more)
+    return Row(name, config(model_type), image, given, tokens=tokens, processor=look, prepare=repair, **more)
 
 
 ROWS = [
@@ -106,4 +112,7 @@ ROWS = [
     row("kimi_vl-original", layout=original),
     row("kimi_vl-4bit", packed="language", bits=4),
     row("kimi_vl-tower8", packed="all"),
+    row("kimi_k25", "kimi_k25"),
+    row("kimi_k25-original", "kimi_k25", layout=original),
+    row("kimi_k25-4bit", "kimi_k25", packed="language", bits=4),
 ]

@@ -50,7 +50,6 @@ pub(super) const VISION: &[Model] = &[
     ("Inkling", &["inkling", "inkling_mm_model"]),
     ("Janus", &["multi_modality"]),
     ("Jina VLM", &["jina_vlm", "jvlm"]),
-    ("Kimi K2.5", &["kimi_k25"]),
     ("Kimi K3", &["kimi_k3"]),
     ("LLaVA", &["llava", "llava_next", "llava_onevision"]),
     ("LLM-jp-VL", &["llmjpvl"]),

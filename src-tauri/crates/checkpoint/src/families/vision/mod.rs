@@ -1,6 +1,6 @@
 //! The towers of models that see, as `config.json` describes them: a file for each kind of tower, with the rows of the
-//! family that has no other file. True if a model sees is told by its weights as well: conversions for text alone keep the
-//! description and leave the tower out.
+//! family that has no other file. True if a model sees is told by its weights as well: conversions for text alone keep
+//! the description and leave the tower out.
 
 pub(crate) mod falcon_ocr;
 pub(crate) mod gemma4;
@@ -42,7 +42,7 @@ pub enum VisionConfig {
     Siglip(SiglipConfig),
     /// Pixtral's and Mistral 3's.
     Pixtral(PixtralConfig),
-    /// Kimi-VL's.
+    /// That of Kimi-VL and Kimi K2.5.
     MoonVit(MoonVitConfig),
     /// InternVL's.
     InternVit(InternVitConfig),

@@ -20,7 +20,11 @@ use crate::weights::Weights;
 /// The paths at which originals and conversions keep the layers.
 const PLACES: [&str; 2] = ["vision_tower.encoder", "vision_tower"];
 
-const PROJECTOR: &str = "multi_modal_projector";
+/// The projector of Kimi K2.5 and its projections, and Kimi-VL's.
+const PROJECTORS: [(&str, [&str; 2]); 2] = [
+    ("mm_projector", ["proj.0", "proj.2"]),
+    ("multi_modal_projector", ["linear_1", "linear_2"]),
+];
 
 /// The base of the rotation's periods.
 const THETA: f32 = 10_000.0;
@@ -68,6 +72,9 @@ impl MoonVit {
         let converted = weights.has(&format!("{path}.blocks.0.attn.wqkv.weight"));
         let names = if converted { &CONVERTED } else { &ORIGINAL };
         let order = PatchOrder::PixelByPixel;
+        let [first, other] = PROJECTORS;
+        let newer = weights.has(&format!("{}.pre_norm.weight", first.0));
+        let (projector, projections) = if newer { first } else { other };
         let block = hidden * (config.merge * config.merge) as i32;
         let sizes = (block, block, outputs as i32);
         let activation = (EncoderActivation::Gelu, dtype);
@@ -77,8 +84,8 @@ impl MoonVit {
             positions: weights.take(&format!("{embed}.pos_emb.weight"), &table)?,
             stack: Stack::load(&format!("{path}.blocks"), names, shape, dtype, weights)?,
             final_layernorm: LayerNorm::load(weights, &format!("{path}.final_layernorm"), hidden, shape.eps)?,
-            pre_norm: LayerNorm::load(weights, &format!("{PROJECTOR}.pre_norm"), hidden, TORCH_EPS)?,
-            projector: load_mlp(PROJECTOR, None, ["linear_1", "linear_2"], sizes, activation, weights)?,
+            pre_norm: LayerNorm::load(weights, &format!("{projector}.pre_norm"), hidden, TORCH_EPS)?,
+            projector: load_mlp(projector, None, projections, sizes, activation, weights)?,
             config: *config,
         })
     }
