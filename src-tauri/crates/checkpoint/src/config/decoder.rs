@@ -86,13 +86,13 @@ pub struct DecoderConfig {
     pub unit_lm_head: bool,
     /// How often the stream goes through all layers, each time with keys of its own (Nanbeige); usually once.
     pub loops: u32,
-    /// The positions of its own keys that attention sees from the second loop on. It sees all keys of the first loop too,
-    /// and `gate_projections` make a gate for each head that mixes what it finds in both (IQuest Loop).
+    /// The positions of its own keys that attention sees from the second loop on. It sees all keys of the first loop
+    /// too, and `gate_projections` make a gate for each head that mixes what it finds in both (IQuest Loop).
     pub loop_window: Option<u32>,
     /// True if the last norm ends each of these loops and not only the last one.
     pub loops_normed: bool,
-    /// True if layers of the weights are two of these each: a part's name is followed by the number of the half (LongCat
-    /// Flash).
+    /// True if layers of the weights are two of these each: a part's name is followed by the number of the half
+    /// (LongCat Flash).
     pub halved_layers: bool,
     /// Several streams between the layers, of which the last norm reads the mean (XING 4.0).
     pub hyper: Option<HyperConfig>,

@@ -1,5 +1,5 @@
-//! IQuest Loop Coder: Llama's shape, whose layers a stream goes through twice. The second time attention sees a few of its
-//! own keys and all of the first time's. Defaults are those of mlx-lm's `iquestloopcoder.py`.
+//! IQuest Loop Coder: Llama's shape, whose layers a stream goes through twice. The second time attention sees a few of
+//! its own keys and all of the first time's. Defaults are those of mlx-lm's `iquestloopcoder.py`.
 
 use super::llama;
 use super::row::FamilyRow;

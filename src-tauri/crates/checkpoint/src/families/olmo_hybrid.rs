@@ -1,5 +1,6 @@
-//! OLMo Hybrid: three of four layers are gated delta nets with norms before their parts; every fourth is attention as in
-//! OLMo 3, with norms after them, and mostly without positions. Defaults are those of transformers' `OlmoHybridConfig`.
+//! OLMo Hybrid: three of four layers are gated delta nets with norms before their parts; every fourth is attention as
+//! in OLMo 3, with norms after them, and mostly without positions. Defaults are those of transformers'
+//! `OlmoHybridConfig`.
 
 use super::row::FamilyRow;
 use super::shapes::Shapes;

@@ -1,6 +1,6 @@
-//! PLaMo 1 to 3. In the first, attention and network stand beside each other after one norm, and query heads share
-//! keys in turn. The other has norms around both, stored as their difference from several numbers, and a few layers
-//! that see everything among those that slide. The second has the norms of the third, and Mamba 2 in turn with attention.
+//! PLaMo 1 to 3. In the first, attention and network stand beside each other after one norm, and query heads share keys
+//! in turn. The other has norms around both, stored as their difference from several numbers, and a few layers that see
+//! everything among those that slide. The second has the norms of the third, and Mamba 2 in turn with attention.
 //! Defaults are those of the `modeling_plamo.py` beside the weights.
 
 use super::llama;

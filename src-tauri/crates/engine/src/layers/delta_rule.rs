@@ -32,7 +32,8 @@ pub struct DeltaRuleInputs {
     pub keys: Tensor,
     /// `[length, value heads, value width]`.
     pub values: Tensor,
-    /// Logarithms of the decays, finite and not above 0, `[length, value heads]`, or `[length, value heads, key width]`.
+    /// Logarithms of the decays, finite and not above 0, `[length, value heads]`, or `[length, value heads, key
+    /// width]`.
     pub log_decays: Tensor,
     /// Between 0 and 1, or 2 where states may turn their signs, `[length, value heads]`.
     pub betas: Tensor,
@@ -131,9 +132,9 @@ impl DeltaRule {
         let (alike, attention, kept_keys) = match by_channel {
             true => self.faded_by_channel(&queries, &keys, &log_decays)?,
             false => {
-                // The remaining share of each earlier token (column) at each token (row). Summed from the decays between
-                // the two rather than as a difference of sums from the start, which would lose a weak decay after a
-                // strong one.
+                // The remaining share of each earlier token (column) at each token (row). Summed from the decays
+                // between the two rather than as a difference of sums from the start, which would lose a weak decay
+                // after a strong one.
                 let fading = log_decays
                     .mul(&corner(&self.earlier)?)?
                     .cumsum(-2)?
@@ -181,8 +182,8 @@ impl DeltaRule {
         Ok((outputs, state.reshape(&[key_heads, shared, value_width, key_width])?))
     }
 
-    /// What stands for products of keys with earlier keys, negative, and of queries with earlier keys and their own, and
-    /// the keys as the end of the chunk sees them, if each number of a key has a decay of its own.
+    /// Stand-ins for products of keys with earlier keys, negative, and of queries with earlier keys and their own,
+    /// and the keys as the end of the chunk sees them, if each number of a key has a decay of its own.
     fn faded_by_channel(
         &self,
         queries: &Tensor,

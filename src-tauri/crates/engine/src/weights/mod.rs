@@ -213,8 +213,8 @@ impl<'a> Weights<'a> {
             .collect();
     }
 
-    /// Calls each tensor by the name that `of` has for its own; those that it has none for keep theirs. Adapters are not
-    /// asked.
+    /// Calls each tensor by the name that `of` has for its own; those that it has none for keep theirs. Adapters are
+    /// not asked.
     pub fn rename_each(&mut self, of: impl Fn(&str) -> Option<String>) {
         self.tensors = std::mem::take(&mut self.tensors)
             .into_iter()

@@ -6,8 +6,8 @@ use crate::common::source;
 use engine::MlxEngine;
 use protocol::KvBits;
 
-/// Families, with the number of operations of a decode step of one sequence on a CPU, with its kernels, and on a GPU, as
-/// they were before sequences could decode together.
+/// Families, with the number of operations of a decode step of one sequence on a CPU, with its kernels, and on a GPU,
+/// as they were before sequences could decode together.
 const FAMILIES: [(&str, u64, u64); 26] = [
     ("gemma4-e2b", 214, 485),
     ("gemma4-26b", 251, 416),

@@ -271,8 +271,8 @@ async fn every_family_says_together_what_each_says_alone() {
     let written = Written::new(&python, seed(), &FAMILIES, true);
     let folder = tempfile::tempdir().unwrap();
     let engine = MlxEngine::start();
-    // How a prompt is parted depends on the time that its chunks take. The last bits do, too, and a key that is rounded to
-    // 16 bits makes a thousandth of them.
+    // How a prompt is parted depends on the time that its chunks take. The last bits do, too, and a key that is rounded
+    // to 16 bits makes a thousandth of them.
     engine.compute_exactly().unwrap();
     let mut answers = 0;
     for name in FAMILIES {

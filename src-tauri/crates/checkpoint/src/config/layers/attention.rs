@@ -51,8 +51,8 @@ pub struct AttentionConfig {
     pub query_scaling: Option<QueryScaling>,
     /// A gate for what each head found.
     pub output_gate: Option<OutputGate>,
-    /// True if keys and values are sums of their own and of the token's before, with factors for each head, `conv_k` and
-    /// `conv_v` (Baichuan M1).
+    /// True if keys and values are sums of their own and of the token's before, with factors for each head, `conv_k`
+    /// and `conv_v` (Baichuan M1).
     pub key_conv: bool,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,

@@ -40,11 +40,11 @@ pub struct DeltaNetConfig {
 /// Decays of each number of a key by itself, and a logistic gate of the output (Kimi Linear).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChannelDecays {
-    /// Width that decays and gate are projected through, `f_a_proj` and `f_b_proj`, `g_a_proj` and `g_b_proj`; `None` if
-    /// they are projected directly, `f_proj` and `g_proj` (Ling 3).
+    /// Width that decays and gate are projected through, `f_a_proj` and `f_b_proj`, `g_a_proj` and `g_b_proj`; `None`
+    /// if they are projected directly, `f_proj` and `g_proj` (Ling 3).
     pub rank: Option<u32>,
-    /// The logarithm of the strongest decay, below 0, of which a logistic function gives the share; `None` if decays are
-    /// as strong as they like.
+    /// The logarithm of the strongest decay, below 0, of which a logistic function gives the share; `None` if decays
+    /// are as strong as they like.
     pub lower_bound: Option<f32>,
 }
 

@@ -31,8 +31,8 @@ pub struct Mamba2Config {
     pub step_limit: (f32, f32),
     /// The norm of the output.
     pub norm: ScanNorm,
-    /// Width that steps are projected through by `bcdt_proj`, which makes them and the places of the convolved values, in
-    /// one group, and `dt_proj`; each is normed between. `None` if `in_proj` makes all (PLaMo 2).
+    /// Width that steps are projected through by `bcdt_proj`, which makes them and the places of the convolved values,
+    /// in one group, and `dt_proj`; each is normed between. `None` if `in_proj` makes all (PLaMo 2).
     pub step_rank: Option<u32>,
 }
 

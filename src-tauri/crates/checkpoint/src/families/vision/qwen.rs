@@ -34,7 +34,7 @@ pub struct QwenVisionConfig {
     pub gated: bool,
     /// True if patches are projected with a bias.
     pub patch_bias: bool,
-    /// What dots.ocr has otherwise.
+    /// The parts in which dots.ocr differs.
     pub dots: Option<DotsParts>,
     /// Learned positions beside the rotation.
     pub positions: Option<PositionTable>,
@@ -44,8 +44,8 @@ pub struct QwenVisionConfig {
     pub deepstack: Vec<u32>,
 }
 
-/// What the tower of dots.ocr has otherwise than Qwen2.5-VL's: patches are normed as they come in, and tokens made of them
-/// by mean and variance.
+/// The parts in which the tower of dots.ocr differs from Qwen2.5-VL's: patches are normed as they come in, and tokens
+/// made of them by mean and variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DotsParts {
     /// Added to the mean square in the norms of the tower.

@@ -55,7 +55,7 @@ pub struct Attention {
     norms: HeadNorms,
     /// True if query head `i` reads key head `i` modulo their number.
     tiled: bool,
-    /// What it does from the second loop on, if that is something else.
+    /// Its other way from the second loop on, if there is one.
     looped: Option<LoopAttention>,
     /// The norm of what all heads found.
     output_norm: Option<RmsNorm>,
@@ -132,8 +132,8 @@ impl Attention {
         })
     }
 
-    /// Its empty caches for one sequence: keys and values, then the last of them as they were projected, if it convolves
-    /// them.
+    /// Its empty caches for one sequence: keys and values, then the last of them as they were projected, if it
+    /// convolves them.
     pub fn caches(&self, again: bool) -> Vec<Cache> {
         let conv = self.conv.as_ref().map(|_| Cache::Recurrent(RecurrentCache::default()));
         [self.cache(again)].into_iter().chain(conv).collect()
@@ -243,8 +243,8 @@ impl Attention {
         by_key.swapaxes(1, 2)?.reshape(&[rows, self.heads * self.width])
     }
 
-    /// True if a query sees its chunk alone or two loops, keys are of two tokens or values have another width than keys, which no
-    /// kernel for recorded steps does.
+    /// True if a query sees its chunk alone or two loops, keys are of two tokens or values have another width than
+    /// keys, which no kernel for recorded steps does.
     fn is_uncommon(&self) -> bool {
         self.chunked || self.conv.is_some() || self.looped.is_some() || self.value_width != self.width
     }
@@ -293,8 +293,8 @@ impl Attention {
         })
     }
 
-    /// Queries, keys and values `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`,
-    /// normed and turned.
+    /// Queries, keys and values `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1,
+    /// width]`, normed and turned.
     fn compose(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
         if self.value_width != self.width {
             return self.compose_apart(all, step);
@@ -427,7 +427,8 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
-/// The convolution of keys and values, by factors `conv_k` and `conv_v` `[1, 1, key heads, 1, 2]`, the earlier one first.
+/// The convolution of keys and values, by factors `conv_k` and `conv_v` `[1, 1, key heads, 1, 2]`, the earlier one
+/// first.
 fn key_conv(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<ShortConv> {
     let (heads, width) = (config.key_heads as i32, config.head_dim as i32);
     let mut filter = |name: &str| -> error::Result<Tensor> {

@@ -1,6 +1,6 @@
-//! The gated delta net of Qwen 3.5, Qwen 3 Next, OLMo Hybrid and Kimi Linear: a short convolution makes queries, keys and
-//! values of the last tokens, and the gated delta rule carries a matrix per head from token to token in place of a cache
-//! of keys.
+//! The gated delta net of Qwen 3.5, Qwen 3 Next, OLMo Hybrid and Kimi Linear: a short convolution makes queries, keys
+//! and values of the last tokens, and the gated delta rule carries a matrix per head from token to token in place of a
+//! cache of keys.
 
 use checkpoint::config::decoder::{ChannelDecays, DeltaNetConfig, DeltaProjections};
 use mlx::parameters::Parameters;
@@ -40,8 +40,8 @@ pub struct DeltaNet {
     unit_norm: RmsNorm,
     /// Added to `a`, `[value heads]`, or `[value heads, key width]`.
     dt_bias: Tensor,
-    /// How fast heads forget: minus e to `A_log`, `[value heads]`, or `[value heads, 1]`; without the sign if there is a
-    /// strongest decay.
+    /// How fast heads forget: minus e to `A_log`, `[value heads]`, or `[value heads, 1]`; without the sign if there is
+    /// a strongest decay.
     speeds: Tensor,
     zero: Tensor,
     rule: DeltaRule,

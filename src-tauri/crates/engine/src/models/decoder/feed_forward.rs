@@ -44,7 +44,7 @@ impl FeedForward {
         }))
     }
 
-    /// What it gives for the normed stream, and what is added after the next layer.
+    /// The output for the normed stream, and what is added after the next layer.
     pub(super) fn forward(
         &self,
         stream: &mut ResidualStream<'_>,

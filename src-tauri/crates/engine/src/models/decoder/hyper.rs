@@ -1,5 +1,5 @@
-//! Several streams between the layers: each part of a layer reads a mixture of them and is written back to all, which are
-//! mixed with each other on the way (XING 4.0).
+//! Several streams between the layers: each part of a layer reads a mixture of them and is written back to all, which
+//! are mixed with each other on the way (XING 4.0).
 
 use checkpoint::config::decoder::HyperConfig;
 use mlx::parameters::Parameters;
@@ -32,7 +32,7 @@ pub(super) struct HyperConnection {
 pub(super) struct Written {
     /// The share of each stream, `[rows, streams, 1]`.
     shares: Tensor,
-    /// What becomes of the streams, `[rows, streams, hidden]`.
+    /// The streams as they are kept, `[rows, streams, hidden]`.
     kept: Tensor,
 }
 
@@ -70,7 +70,8 @@ impl HyperConnection {
         Ok(connection)
     }
 
-    /// The mixture `[rows, hidden]` of streams `[rows, streams, hidden]` that its part reads, and how that is written back.
+    /// The mixture `[rows, hidden]` of streams `[rows, streams, hidden]` that its part reads, and how that is written
+    /// back.
     pub(super) fn read(&self, streams: &Tensor) -> Result<(Tensor, Written)> {
         let (rows, count, dtype) = (streams.dim(0), self.streams, streams.dtype());
         let flat = streams.reshape(&[rows, -1])?.astype(Dtype::Float32)?;

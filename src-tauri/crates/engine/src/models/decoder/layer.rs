@@ -31,7 +31,7 @@ pub(super) struct Layer {
     /// Learned factors of the mixer's output, the network's, and the embeddings that are added after them.
     gains: Option<[Tensor; 3]>,
     post_feed_forward_norm: Option<RmsNorm>,
-    /// What connects the mixer and the network with several streams.
+    /// The connections of the mixer and of the network with several streams.
     connections: Option<[HyperConnection; 2]>,
     /// True if the network reads the stream as it was before the mixer, normed as for the mixer if it has no norm.
     parallel: bool,
@@ -251,7 +251,7 @@ impl Layer {
     }
 }
 
-/// What connects the parts of a layer with several streams.
+/// The connections of the parts of a layer with several streams.
 fn connections(layer: usize, loading: &mut LoadContext<'_, '_>) -> error::Result<Option<[HyperConnection; 2]>> {
     let Some(hyper) = loading.config.hyper else {
         return Ok(None);

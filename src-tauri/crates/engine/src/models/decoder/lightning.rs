@@ -12,7 +12,7 @@ use crate::models::decoder::by_head::by_head;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::step::Step;
 
-/// What the heads carry, and what is added to it, is 32 bit: it sums up a complete text.
+/// The state of the heads, and what is added to it, is 32 bit: it sums up a complete text.
 #[derive(Parameters)]
 pub struct Lightning {
     heads: i32,

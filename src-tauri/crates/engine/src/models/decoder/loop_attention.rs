@@ -1,5 +1,5 @@
-//! Attention of the second loop through the layers, which sees a few of its own keys and all of the first loop's. A gate
-//! for each head mixes what it finds in both (IQuest Loop).
+//! Attention of the second loop through the layers, which sees a few of its own keys and all of the first loop's. A
+//! gate for each head mixes what it finds in both (IQuest Loop).
 
 use checkpoint::config::decoder::AttentionConfig;
 use mlx::parameters::Parameters;
@@ -60,13 +60,13 @@ impl LoopAttention {
         kept[self.layer].push(seen);
     }
 
-    /// What a sequence saw there.
+    /// The keys and values that a sequence saw there.
     pub(super) fn first(&self, step: &Step<'_>, sequence: usize) -> KvView {
         step.first_loop.borrow()[self.layer][sequence].clone()
     }
 
-    /// Mixes what queries `[1, heads, length, width]` found in all keys of the first loop with what they found near, both
-    /// `[length, heads · width]`.
+    /// Mixes what queries `[1, heads, length, width]` found in all keys of the first loop with what they found near,
+    /// both `[length, heads · width]`.
     pub(super) fn mix(&self, queries: &Tensor, far: &Tensor, near: &Tensor) -> Result<Tensor> {
         let &[_, heads, length, width] = queries.shape() else {
             unreachable!("heads have four axes")

@@ -80,8 +80,8 @@ impl Mixer {
         }))
     }
 
-    /// Its empty caches for one sequence in the first loop, or in those after it. The first is that of its attention, if
-    /// it has one.
+    /// Its empty caches for one sequence in the first loop, or in those after it. The first is that of its attention,
+    /// if it has one.
     pub(super) fn caches(&self, again: bool) -> Vec<Cache> {
         vec![match self {
             Self::Joint(joint) => return joint.caches(),

@@ -27,7 +27,7 @@ impl Shortcut {
         })
     }
 
-    /// What the network gives for the normed stream, and what is added after the next layer, `[length, hidden]` each.
+    /// The network's output for the normed stream, and what is added after the next layer, `[length, hidden]` each.
     pub fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<(Tensor, Tensor)> {
         let normed = stream.normed(norm)?;
         let read = || ResidualStream::new(normed.clone());

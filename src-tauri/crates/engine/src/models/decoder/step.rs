@@ -19,7 +19,8 @@ pub(super) struct Step<'a> {
     pub(super) rotations: Vec<Rotation>,
     /// One per window, for every sequence: one that has a single row sees all of its keys.
     pub(super) masks: Vec<Mask>,
-    /// The view of the next positions of each sequence in layers that stay in their chunk; none if there are no such layers.
+    /// The view of the next positions of each sequence in layers that stay in their chunk; none if there are no such
+    /// layers.
     pub(super) chunks: Vec<InChunk>,
     /// One per sequence.
     pub(super) query_scaling: Vec<Option<QueryScale>>,

@@ -1,6 +1,6 @@
 //! Qwen's vision encoders: 2-VL, 2.5-VL with windows, 3-VL and 3.5 with learned positions; and that of dots.ocr.
-//! References: transformers' `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py` and `modeling_qwen3_vl.py`, and dots.ocr's
-//! `modeling_dots_vision.py`.
+//! References: transformers' `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py` and `modeling_qwen3_vl.py`, and
+//! dots.ocr's `modeling_dots_vision.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::vision::{PositionTable, QwenVisionConfig, TowerShape, Windows};
