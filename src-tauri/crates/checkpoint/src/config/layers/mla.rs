@@ -186,9 +186,12 @@ impl MixerCost for MlaConfig {
             pass.turn(heads * turning);
         }
         // Keys and values of all positions are expanded.
-        let expanded = |width: u64| heads * pass.positions * width * pass.element;
-        for bytes in [expanded(still), expanded(still + turning), expanded(value)] {
-            pass.take(bytes, 0);
+        let expanded = |width: u64| (heads * pass.positions).saturating_mul(width * pass.element);
+        let widths = [still, still + turning, value];
+        match self.indexer {
+            Some(_) => widths.map(expanded).into_iter().for_each(|bytes| pass.take(bytes, 0)),
+            // Those of one layer are gone before the next one has its own.
+            None => pass.hold_in_one_layer(expanded(widths.iter().sum())),
         }
         pass.make(queries);
         pass.attend(&ScoreShape {
