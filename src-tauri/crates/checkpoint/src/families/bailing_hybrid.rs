@@ -61,7 +61,7 @@ pub(super) fn hybrid(source: Source<'_>) -> Result<Family, Error> {
     let (text, top) = (source.text, source.top);
     let third = top
         .texts("architectures")?
-        .is_some_and(|names| names.iter().any(|name| *name == "BailingMoeV3ForCausalLM"));
+        .is_some_and(|names| names.contains(&"BailingMoeV3ForCausalLM"));
     if third || top.text("model_type")?.as_deref() == Some("bailing_moe_v3") {
         return gated(text);
     }

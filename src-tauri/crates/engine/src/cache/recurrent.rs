@@ -14,9 +14,9 @@ pub struct RecurrentCache {
     /// The last inputs of the layer's convolution, `[kernel - 1, channels]`; `None` before the first token and in
     /// layers that do not convolve.
     pub conv: Option<Tensor>,
-    /// The state of the delta rule, `[key heads, value heads per key head, value width, key width]`, or of Mamba 2,
-    /// `[groups, heads per group, head width, state width]`, or of Mamba, `[channels, state width]`, or of a recurrent
-    /// unit, `[1, channels]`; `None` before the first token and in layers that only convolve.
+    /// The state of the delta rule, `[key heads, value heads per key head, value width, key width]`, or of Mamba 2 and of
+    /// lightning attention, `[groups, heads per group, head width, state width]`, or of Mamba, `[channels, state width]`,
+    /// or of a recurrent unit, `[1, channels]`; `None` before the first token and in layers that only convolve.
     pub state: Option<Tensor>,
     offset: usize,
 }
