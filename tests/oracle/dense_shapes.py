@@ -216,3 +216,23 @@ def bitnet(**values):
 def talkie(**values):
     defaults = {"head_dim": 32, "hidden_size": 128, "num_key_value_heads": 4, "rope_theta": 1000000.0}
     return decoder("talkie", "TalkieForCausalLM", **{**defaults, **values})
+
+
+def baichuan_m1(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_swa_attention_heads": 2,
+        "num_swa_key_value_heads": 1,
+        "sliding_window": WINDOW,
+        "sliding_window_layers": [1, 3],
+        "conv_window": 2,
+    }
+    return decoder("baichuan_m1", "BaichuanM1ForCausalLM", **{**defaults, **values})
+
+
+def iquest_loop(**values):
+    loops = {"loop_num": 2, "loop_window_size": WINDOW, "rope_scaling": None, "rope_theta": 500000.0}
+    defaults = {"head_dim": 32, "num_hidden_layers": 2, "attention_bias": False, "mlp_bias": False}
+    return decoder("iquestloopcoder", "IQuestLoopCoderForCausalLM", **{**loops, **defaults, **values})

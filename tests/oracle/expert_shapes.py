@@ -437,3 +437,46 @@ def glm_moe_dsa(**values):
     config = {**deepseek_v32(), **defaults, **values}
     del config["rope_theta"], config["rope_scaling"]
     return config
+
+
+def longcat_flash(**values):
+    defaults = {
+        "attention_method": "MLA",
+        "num_layers": 2,
+        "ffn_hidden_size": 192,
+        "expert_ffn_hidden_size": 64,
+        "n_routed_experts": 6,
+        "zero_expert_num": 3,
+        "zero_expert_type": "identity",
+        "moe_topk": 4,
+        "routed_scaling_factor": 3.0,
+        "q_lora_rank": 64,
+        "kv_lora_rank": 96,
+        "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16,
+        "v_head_dim": 64,
+        "mla_scale_q_lora": True,
+        "mla_scale_kv_lora": True,
+        "attention_bias": False,
+        "norm_topk_prob": False,
+        "router_bias": False,
+    }
+    config = decoder("longcat_flash", "LongcatFlashForCausalLM", **{**defaults, **values})
+    for name in ("num_hidden_layers", "intermediate_size", "num_key_value_heads"):
+        del config[name]
+    return config
+
+
+def phixtral(**values):
+    config = {
+        "architectures": ["PhiForCausalLM"],
+        "model_type": "phixtral",
+        "num_vocab": VOCABULARY,
+        "model_dim": 128,
+        "num_heads": 4,
+        "num_layers": 3,
+        "rotary_dim": 16,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    }
+    return {**config, **values}

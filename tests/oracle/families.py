@@ -22,9 +22,8 @@ from pathlib import Path
 import mlx.core as mx
 import mlx_lm
 from mlx_lm.models.cache import make_prompt_cache
-from mlx_lm.utils import load_model
 
-from oracle import load_in_f32
+from oracle import is_of_mlx_vlm, load_in_f32, load_model
 from random_model import write_model
 from tokens import write_tokenizer
 from variants import VARIANTS
@@ -66,7 +65,7 @@ def figures(variant, folder, ids):
         last = model(mx.array([[made[-1]]]), cache=cache)[0, -1]
     arrays |= {"greedy": mx.array(made, dtype=mx.int32), "margins": mx.array(margins)}
     if variant.quantization or variant.dtype != "float32":
-        arrays["native"] = logits_of(load_model(Path(folder))[0], ids)
+        arrays["native"] = logits_of(load_model(folder)[0], ids)
     mx.eval(arrays)
     return arrays
 
@@ -105,6 +104,7 @@ def write(variant, out, seed, folders_only):
     return {
         "name": variant.name,
         "model_type": variant.config["model_type"],
+        "peer": "mlx-vlm" if is_of_mlx_vlm(variant.config) else "mlx-lm",
         "experts": has_experts(variant.config),
         "quantized": variant.quantization is not None,
         "packed_in_f32": packed_in_f32,

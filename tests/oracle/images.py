@@ -5,8 +5,8 @@
 DIR/images/NAME holds image files of all kinds and DIR/images/NAME.rgb what Pillow decodes of each (over white, upright, 8 bits, row by row).
 DIR/processors/NAME holds a processor's file and a `config.json` beside it. DIR/expected.json says for every processor and image the grids, tokens and the
 SHA-256 of each view's numbers, `error` where the processor refuses the image. DIR/resize.json has the SHA-256 of Pillow's resizes.
-Written for Pillow 12.3.0 and transformers 5.23; the processors computed with Pillow are asked, never those of torchvision. LFM2-VL and Falcon-OCR have none of
-that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
+Written for Pillow 12.3.0 and transformers 5.23; the processors computed with Pillow are asked, never those of torchvision. LFM2-VL, Kimi-VL and Falcon-OCR have none
+of that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
 """
 import argparse
 import hashlib
@@ -141,6 +141,8 @@ def processors():
     return [
         ("qwen2_vl", Qwen2VLImageProcessorPil, {"min_pixels": 3136, "max_pixels": 12845056, "patch_size": 14, "temporal_patch_size": 2,
                                                "merge_size": 2, **clip}, {"model_type": "qwen2_vl"}, grid),
+        ("dots_ocr", Qwen2VLImageProcessorPil, {"min_pixels": 3136, "max_pixels": 11289600, "patch_size": 14, "temporal_patch_size": 1,
+                                               "merge_size": 2, **clip}, {"model_type": "dots_ocr"}, grid),
         ("qwen2_5_vl_nulls", Qwen2VLImageProcessorPil, {"min_pixels": None, "max_pixels": None, "size": None}, {"model_type": "qwen2_5_vl"}, grid),
         ("qwen3_vl", Qwen2VLImageProcessorPil, qwen3, {"model_type": "qwen3_vl"}, grid),
         ("glm4v", Glm4vImageProcessorPil, edges(12544, 9633792), {"model_type": "glm4v"}, grid),
@@ -226,9 +228,11 @@ def numbers(pixels):
 def others():
     """The processors that are mlx-vlm's."""
     from mlx_vlm.models.falcon_ocr.processing_falcon_ocr import preprocess_image
+    from mlx_vlm.models.kimi_vl.processing_kimi_vl import KimiVLImageProcessor
     from mlx_vlm.models.lfm2_vl.processing_lfm2_vl import Lfm2VlNumpyImageProcessor
 
     lfm2 = Lfm2VlNumpyImageProcessor(resample=2)
+    kimi = KimiVLImageProcessor(pad_input=True)
 
     def renumbered(rows):
         side = steps(rows).reshape(len(rows), -1, 3)
@@ -245,7 +249,13 @@ def others():
         patches = pixels.reshape(rows, 16, columns, 16, 3).transpose(0, 2, 1, 3, 4).reshape(rows * columns, -1)
         return answer([renumbered(patches)], rows * columns)
 
-    return [("lfm2_vl", {"image_processor_type": "Lfm2VlImageProcessorFast", "resample": 2, "do_resize": False}, {"model_type": "lfm2_vl"}, of_lfm2),
+    def of_kimi(image):
+        padded = np.asarray(kimi.rescale(image))
+        return answer([numbers(padded.transpose(2, 0, 1))], padded.shape[0] // 28 * (padded.shape[1] // 28))
+
+    return [("kimi_vl", {"image_processor_type": "KimiVLImageProcessor", "patch_size": 14, "in_token_limit": 4096, "pad_input": True,
+                         "image_mean": [0.5] * 3, "image_std": [0.5] * 3}, {"model_type": "kimi_vl"}, of_kimi),
+            ("lfm2_vl", {"image_processor_type": "Lfm2VlImageProcessorFast", "resample": 2, "do_resize": False}, {"model_type": "lfm2_vl"}, of_lfm2),
             ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon)]
 
 

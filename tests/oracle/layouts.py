@@ -28,6 +28,11 @@ def single_experts(weights):
     return renamed
 
 
+def phixtral_experts(weights):
+    """One network per expert, as `moe.mlp` of the published files has it."""
+    return {name.replace(".moe.experts.", ".moe.mlp."): value for name, value in single_experts(weights).items()}
+
+
 def mixtral_experts(weights):
     """As `single_experts`, in Mixtral's names."""
     names = {".gate_proj.": ".w1.", ".down_proj.": ".w2.", ".up_proj.": ".w3."}
@@ -203,6 +208,29 @@ def llama4_experts(weights):
 def raw_convs(weights):
     """OLMo Hybrid as published: the axes of its three convolutions as in torch."""
     return {name: value.moveaxis(2, 1) if name.endswith("_conv1d.weight") else value for name, value in weights.items()}
+
+
+def kimi_linear(weights):
+    """Kimi Linear as published: Mixtral's names of experts, and those of its convolutions, with axes as in torch."""
+    names = {".gate_proj.": ".w1.", ".down_proj.": ".w2.", ".up_proj.": ".w3."}
+    parts = {".mlp.e_score": ".block_sparse_moe.gate.e_score", "_conv.conv.": "_conv1d."}
+    parts |= {f".mlp.{part}.": f".block_sparse_moe.{part}." for part in ("experts", "shared_experts", "gate")}
+    renamed = {}
+    for name, value in single_experts(weights).items():
+        if "_conv.conv." in name:
+            value = value.moveaxis(2, 1)
+        for ours, theirs in (names if ".mlp.experts." in name else {}).items():
+            name = name.replace(ours, theirs)
+        for ours, theirs in parts.items():
+            name = name.replace(ours, theirs)
+        renamed[name] = value
+    return renamed
+
+
+def raw_key_convs(weights):
+    """Gear as published: the axes of its convolutions as in torch."""
+    ends = ("key_conv.weight", "value_conv.weight")
+    return {name: value.moveaxis(2, 1) if name.endswith(ends) else value for name, value in weights.items()}
 
 
 def raw_units(weights):

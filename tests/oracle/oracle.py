@@ -1,14 +1,50 @@
-"""mlx-lm's model as the oracle wants it."""
+"""mlx-lm's model as the oracle wants it, or mlx-vlm's if mlx-lm has none."""
 import ctypes
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import mlx.core as mx
-from mlx_lm.utils import dequantize_model, load_model
+from mlx_lm.utils import _get_classes, dequantize_model
+from mlx_lm.utils import load_model as load_folder
+
+
+def is_of_mlx_vlm(config):
+    """True if mlx-lm has no such model, which mlx-vlm is asked for then."""
+    try:
+        _get_classes(config)
+    except ValueError:
+        return True
+    return False
+
+
+@cache
+def language_part(model_type):
+    """mlx-vlm's model for text, which answers with logits as mlx-lm's do."""
+    part = import_module(f"mlx_vlm.models.{model_type}.language").LanguageModel
+
+    class Model(part):
+        def __call__(self, inputs, cache=None):
+            return super().__call__(inputs, cache=cache).logits
+
+    return Model
+
+
+def model_classes(config):
+    """The classes of a model and of its arguments."""
+    if not is_of_mlx_vlm(config):
+        return _get_classes(config)
+    model_type = config["model_type"]
+    return language_part(model_type), import_module(f"mlx_vlm.models.{model_type}").ModelConfig
+
+
+def load_model(path):
+    return load_folder(Path(path), get_model_classes=model_classes)
 
 
 def load_in_f32(path):
     """The model in 32 bit floats: cast first, dequantized then. The other order rounds the weights to the scales' 16 bits."""
-    model, _ = load_model(Path(path))
+    model, _ = load_model(path)
     model.set_dtype(mx.float32)
     model = dequantize_model(model)
     # Formats with bytes as scales come dequantized in 16 bits, which hold their numbers exactly.

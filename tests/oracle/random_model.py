@@ -5,9 +5,10 @@ import math
 
 import mlx.core as mx
 from mlx.utils import tree_flatten, tree_map_with_path
-from mlx_lm.utils import _get_classes, quantize_model
+from mlx_lm.utils import quantize_model
 
 from layouts import packed_blocks
+from oracle import model_classes
 
 # Above 1, so that what layers add outweighs the embedding and a tied model does more than repeat its input.
 GAIN = 1.6
@@ -17,12 +18,12 @@ TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "e
 # Numbers that no training changes.
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 # Families whose norms are stored as their difference from 1.
-OFFSET = ("gemma", "gemma2", "gemma3", "gemma3_text", "nemotron", "plamo3", "recurrent_gemma")
+OFFSET = ("gear", "gemma", "gemma2", "gemma3", "gemma3_text", "nemotron", "plamo2", "plamo3", "recurrent_gemma")
 
 
 def embedding_factor(config):
     """The factor that the model applies to its embedding."""
-    if config["model_type"].startswith(("gemma", "recurrent_gemma")) or config.get("mup_enabled"):
+    if config["model_type"].startswith(("gear", "gemma", "recurrent_gemma")) or config.get("mup_enabled"):
         return math.sqrt(config["hidden_size"])
     return config.get("embedding_multiplier") or config.get("scale_emb", 1.0)
 
@@ -41,6 +42,14 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith(("alpha_p", "alpha_n")):
         return 0.5 * noise
+    if name.endswith(("norm_weight", "q_weight", "k_weight")):
+        return 1.0 + 0.2 * noise
+    if name.endswith(("conv_k", "conv_v")):
+        return 0.7 * noise
+    if name.endswith("hc_scale"):
+        return 1.0 + 0.2 * noise
+    if name.endswith("hc_base"):
+        return 0.5 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("recurrent_param"):
@@ -56,7 +65,7 @@ def draw(name, shape, offset, factor, sharp):
     if name.endswith("bias"):
         return 0.3 * noise
     if len(shape) == 1:
-        assert "norm" in name or "ln_" in name, f"what is {name}?"
+        assert "norm" in name or "ln_" in name or ".ln." in name, f"what is {name}?"
         # The norm before an output layer makes up for an embedding with small weights.
         scale = factor if name.endswith("model.norm.weight") else 2.0 if "post_" in name else 1.0
         if sharp and name.endswith(("q_norm.weight", "k_norm.weight")):
@@ -113,7 +122,7 @@ def write_model(variant, folder, seed, special):
     """Writes config.json and the weights of a variant."""
     mx.random.seed(seed)
     config = {**copy.deepcopy(variant.config), "eos_token_id": special["end"], "dtype": variant.dtype}
-    model_class, args_class = _get_classes(config)
+    model_class, args_class = model_classes(config)
     model = model_class(args_class.from_dict(copy.deepcopy(config)))
     if variant.headless:
         text = getattr(model, "language_model", model)

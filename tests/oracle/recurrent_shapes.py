@@ -1,7 +1,7 @@
 """As `shapes`, for families with states in place of keys."""
 import math
 
-from shapes import EPS, VOCABULARY, WINDOW, decoder
+from shapes import CONTEXT, EPS, VOCABULARY, WINDOW, decoder
 
 # mlx-lm's own limits of steps differ from transformers', so these are written out.
 ANY_STEP = [0.0, 1000.0]
@@ -219,3 +219,106 @@ def recurrent_gemma(**values):
         "rms_norm_eps": 1e-5,
     }
     return decoder("recurrent_gemma", "RecurrentGemmaForCausalLM", **{**defaults, **values})
+
+
+def kimi_linear(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "head_dim": 32,
+        "linear_attn_config": {"num_heads": 3, "head_dim": 24, "short_conv_kernel_size": 4, "kda_layers": [1, 2, 4], "full_attn_layers": [3]},
+        "model_max_length": CONTEXT,
+        "kv_lora_rank": 96,
+        "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16,
+        "v_head_dim": 64,
+        "mla_use_nope": True,
+        "num_experts": 8,
+        "num_experts_per_token": 3,
+        "num_shared_experts": 1,
+        "moe_intermediate_size": 64,
+        "moe_router_activation_func": "sigmoid",
+        "moe_renormalize": True,
+        "routed_scaling_factor": 2.5,
+        "first_k_dense_replace": 1,
+        "moe_layer_freq": 1,
+        "num_expert_group": 4,
+        "topk_group": 2,
+    }
+    return decoder("kimi_linear", "KimiLinearForCausalLM", **{**defaults, **values})
+
+
+def _bailing_hybrid(model_type, architecture, values):
+    defaults = {
+        "num_hidden_layers": 5,
+        "head_dim": 32,
+        "layer_group_size": 2,
+        "num_experts": 8,
+        "num_experts_per_tok": 3,
+        "num_shared_experts": 1,
+        "moe_intermediate_size": 64,
+        "moe_shared_expert_intermediate_size": 128,
+        "first_k_dense_replace": 1,
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 2.5,
+        "score_function": "sigmoid",
+        "moe_router_enable_expert_bias": True,
+        "n_group": 4,
+        "topk_group": 2,
+        "use_qk_norm": True,
+        "use_qkv_bias": False,
+        "use_bias": False,
+        "partial_rotary_factor": 0.5,
+    }
+    return decoder(model_type, architecture, **{**defaults, **values})
+
+
+def bailing_moe_linear(**values):
+    defaults = {"group_norm_size": 4, "hidden_size": 128}
+    return _bailing_hybrid("bailing_moe_linear", "BailingMoeLinearV2ForCausalLM", {**defaults, **values})
+
+
+LATENTS = {"q_lora_rank": 64, "kv_lora_rank": 96, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 64, "rope_interleave": True}
+
+
+def bailing_hybrid(**values):
+    defaults = {"group_norm_size": 2}
+    return _bailing_hybrid("bailing_hybrid", "BailingMoeV2_5ForCausalLM", {**LATENTS, **defaults, **values})
+
+
+def bailing_moe_v3(**values):
+    defaults = {"short_conv_kernel_size": 4, "kda_lower_bound": -5.0, "kda_safe_gate": True, "no_kda_lora": True, "layer_group_size": 3}
+    return _bailing_hybrid("bailing_hybrid", "BailingMoeV3ForCausalLM", {**LATENTS, **defaults, **values})
+
+
+def plamo2(**values):
+    defaults = {
+        "num_hidden_layers": 4,
+        "hidden_size_per_head": 32,
+        "attention_window_size": 2048,
+        "mamba_d_state": 24,
+        "mamba_d_conv": 4,
+        "mamba_num_heads": 6,
+        "mamba_step": 2,
+        "mamba_enabled": True,
+        "tie_word_embeddings": True,
+    }
+    config = decoder("plamo2", "Plamo2ForCausalLM", **{**defaults, **values})
+    # mlx-lm and the original have both fixed.
+    return {**config, "rms_norm_eps": 1e-6, "rope_theta": 10000.0}
+
+
+def gear(**values):
+    defaults = {
+        "head_dim": 32,
+        "num_hidden_layers": 5,
+        "layer_types": ["conv_mixer", "sliding_attention", "conv_mixer", "full_attention", "conv_mixer"],
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 24,
+        "sliding_window": WINDOW,
+        "conv_L_cache": 3,
+        "rope_theta": 1000000.0,
+        "rope_local_base_freq": 10000.0,
+        "tie_word_embeddings": True,
+        "attention_bias": False,
+    }
+    return decoder("gear", "GearForCausalLM", **{**defaults, **values})

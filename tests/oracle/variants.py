@@ -6,26 +6,28 @@ from functools import partial
 import layouts
 import repairs
 from dense_shapes import (
-    apertus, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, lille, minicpm3, nanbeige, nanochat, nemotron_nas, olmo1, openelm, plamo, plamo3,
-    qwen1, talkie, youtu_llm,
+    apertus, baichuan_m1, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, iquest_loop, lille, minicpm3, nanbeige, nanochat, nemotron_nas,
+    olmo1, openelm, plamo, plamo3, qwen1, talkie, youtu_llm,
 )
 from expert_shapes import (
-    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, mellum,
-    mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, solar_open, spark2_5, step3p5,
+    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash,
+    mellum, mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, phixtral, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
 )
 from recurrent_shapes import (
-    falcon_h1, granite_hybrid, granite_hybrid_experts, jamba, mamba, mamba2, nemotron_h, nemotron_h_experts, olmo_hybrid,
-    recurrent_gemma,
+    bailing_hybrid, bailing_moe_linear, bailing_moe_v3, falcon_h1, gear, granite_hybrid, granite_hybrid_experts, jamba, kimi_linear, mamba, mamba2,
+    nemotron_h, nemotron_h_experts, olmo_hybrid, plamo2, recurrent_gemma,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
     glm4_moe_lite, gpt_oss, granite, hunyuan, lfm2, lfm2_moe, llama, mimo, ministral3, mistral, mistral3, mixtral, olmo2, olmo3, olmoe, phi3,
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
+
+from vlm_shapes import cohere2_moe, k2_horizon, kolibri1, xing4_0
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,9 @@ DENSE = [
     Variant("qwen1", qwen1()),
     Variant("qwen1-bias-f16", qwen1(no_bias=False, hidden_size=192, num_attention_heads=6), F16),
     Variant("qwen1-4bit", qwen1(), BF16, Q(4, 64)),
+    Variant("iquest-loop", iquest_loop()),
+    Variant("iquest-loop-bias-f16", iquest_loop(attention_bias=True, mlp_bias=True, num_key_value_heads=1, loop_window_size=9), F16),
+    Variant("iquest-loop-4bit", iquest_loop(tie_word_embeddings=True), BF16, Q(4, 64)),
     Variant("lille", lille()),
     Variant("lille-f16", lille(**NARROW, n_kv_heads=3), F16),
     Variant("lille-4bit", lille(), BF16, Q(4, 64)),
@@ -281,6 +286,9 @@ DENSE = [
     Variant("plamo", plamo()),
     Variant("plamo-one-key-f16", plamo(n_shared_head=6), F16),
     Variant("plamo-4bit", plamo(hidden_size=256, num_attention_heads=8, num_key_value_heads=8, n_shared_head=4), BF16, Q(4, 64)),
+    Variant("baichuan-m1", baichuan_m1()),
+    Variant("baichuan-m1-4bit", baichuan_m1(hidden_size=128), BF16, Q(4, 64)),
+    Variant("baichuan-m1-alike-f16", baichuan_m1(num_swa_attention_heads=None, num_swa_key_value_heads=None, num_key_value_heads=1, rope_theta=100000.0), F16),
     Variant("plamo3", plamo3(), repair=repairs.plamo3_windows),
     Variant("plamo3-untied-f16", plamo3(tie_word_embeddings=False, sliding_window_pattern=3, num_key_value_heads=1), F16, repair=repairs.plamo3_windows),
     Variant("plamo3-4bit", plamo3(), BF16, Q(4, 64), repair=repairs.plamo3_windows),
@@ -326,6 +334,9 @@ EXPERTS = [
     Variant("phimoe", phimoe(), layout=(layouts.mixtral_experts,)),
     Variant("phimoe-4bit", phimoe(num_hidden_layers=2), F32, Q(4, 64)),
     Variant("phimoe-plain", phimoe(rope_scaling=None, num_hidden_layers=2, num_key_value_heads=4)),
+    Variant("phixtral-4x", phixtral(), layout=(layouts.phixtral_experts,)),
+    Variant("phixtral-4x-4bit", phixtral(num_local_experts=2, rotary_dim=32), F32, Q(4, 64)),
+    Variant("phixtral-4x-one", phixtral(num_experts_per_tok=1, num_heads=2)),
     Variant("mistral4", mistral4(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("mistral4-4bit", mistral4(tie_word_embeddings=True), F32, Q(4, 32)),
     Variant("mistral4-groups", mistral4(n_group=4, topk_group=2, q_lora_rank=None, first_k_dense_replace=0, rope_interleave=False)),
@@ -356,6 +367,9 @@ EXPERTS = [
     Variant("dbrx", dbrx()),
     Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),
+    Variant("longcat-flash", longcat_flash(), layout=(layouts.single_experts, layouts.joined_latents)),
+    Variant("longcat-flash-4bit", longcat_flash(hidden_size=128, routed_scaling_factor=1.5), F32, Q(4, 32)),
+    Variant("longcat-flash-normalised", longcat_flash(norm_topk_prob=True, router_bias=True, attention_bias=True, zero_expert_num=1, num_layers=3)),
 ]
 
 RECURRENT = [
@@ -399,6 +413,40 @@ RECURRENT = [
     Variant("recurrent-gemma", recurrent_gemma(), layout=(layouts.raw_units,), headless=True),
     Variant("recurrent-gemma-4bit", recurrent_gemma(), BF16, Q(4, 64), headless=True),
     Variant("recurrent-gemma-untied-f16", recurrent_gemma(block_types=None, _block_types=["attention", "recurrent"]), F16),
+    Variant("kimi-linear", kimi_linear(), layout=(layouts.kimi_linear, layouts.joined_latents)),
+    Variant("kimi-linear-4bit", kimi_linear(hidden_size=128, linear_attn_config={"num_heads": 2, "head_dim": 64, "kda_layers": [1, 2, 4]}), F32, Q(4, 32)),
+    Variant("kimi-linear-softmax", kimi_linear(moe_router_activation_func="softmax", num_expert_group=1, num_shared_experts=2, moe_layer_freq=2, tie_word_embeddings=True)),
+    Variant("ring-linear", bailing_moe_linear(), layout=(layouts.single_experts,)),
+    Variant("ring-linear-4bit", bailing_moe_linear(num_attention_heads=6, head_dim=32, hidden_size=192, num_key_value_heads=3), F32, Q(4, 64)),
+    Variant("ring-linear-bias", bailing_moe_linear(use_qkv_bias=True, use_qk_norm=False, score_function="softmax", moe_router_enable_expert_bias=False, n_group=1, partial_rotary_factor=1.0)),
+    Variant("ling-2.5", bailing_hybrid(), layout=(layouts.single_experts, layouts.joined_latents)),
+    Variant("ling-2.5-4bit", bailing_hybrid(tie_word_embeddings=True), F32, Q(4, 32)),
+    Variant("ling-2.5-bias", bailing_hybrid(use_qkv_bias=True, use_qk_norm=False, q_lora_rank=None, rope_interleave=False, num_attention_heads=3, num_shared_experts=2)),
+    Variant("ling-3", bailing_moe_v3(), layout=(layouts.single_experts, layouts.raw_convs, layouts.joined_latents)),
+    Variant("ling-3-4bit", bailing_moe_v3(), F32, Q(4, 32)),
+    Variant("ling-3-direct", bailing_moe_v3(q_lora_rank=None, kda_lower_bound=-2.0, tie_word_embeddings=True, first_k_dense_replace=0)),
+    Variant("plamo2-1b", plamo2(), layout=(layouts.raw_scan,)),
+    Variant("plamo2-1b-4bit", plamo2(num_hidden_layers=3, mamba_step=4, hidden_size_per_head=64, mamba_num_heads=3), BF16, Q(4, 64)),
+    Variant("plamo2-1b-untied-f16", plamo2(tie_word_embeddings=False, num_key_value_heads=1, mamba_step=3, full_attention_idx=[1]), F16),
+    Variant("gear-full", gear(), layout=(layouts.raw_key_convs,)),
+    Variant("gear-4bit", gear(hidden_size=128, final_logit_softcapping=8.0), BF16, Q(4, 64)),
+    Variant("gear-bias-f16", gear(attention_bias=True, attn_logit_softcapping=3.0, tie_word_embeddings=False, hidden_activation="silu", num_key_value_heads=1, conv_L_cache=4), F16),
 ]
 
-VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE + EXPERTS + RECURRENT
+# Compared with mlx-vlm.
+OF_MLX_VLM = [
+    Variant("k2-horizon", k2_horizon()),
+    Variant("k2-horizon-4bit", k2_horizon(tie_word_embeddings=True), BF16, Q(4, 64)),
+    Variant("k2-horizon-yarn-f16", k2_horizon(attention_bias=True, rope_parameters={**YARN["rope_scaling"], "rope_theta": 50000.0}), F16),
+    Variant("cohere2-moe", cohere2_moe(), layout=(layouts.single_experts,)),
+    Variant("cohere2-moe-4bit", cohere2_moe(shared_expert_combination_strategy="sum", first_k_dense_replace=0), F32, Q(4, 64)),
+    Variant("cohere2-moe-softmax", cohere2_moe(expert_selection_fn="softmax", norm_topk_prob=False, attention_bias=True, rms_norm_eps=1e-3, prefix_dense_sliding_window_pattern=2, layer_types=["full_attention", "sliding_attention"] * 2)),
+    Variant("kolibri-1", kolibri1(), layout=(layouts.single_experts,)),
+    Variant("kolibri-1-4bit", kolibri1(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),
+    Variant("xing-4-4bit", xing4_0(hidden_size=128), F32, Q(4, 32)),
+    Variant("xing-4-two-streams", xing4_0(hc_mult=2, hc_sinkhorn_iters=3, mhc_h_res_clamp_max=0.5, mhc_h_res_clamp_min=-0.25, n_group=1, topk_group=1)),
+    Variant("kolibri-1-shares", kolibri1(norm_topk_prob=False, attention_bias=True, num_key_value_heads=4)),
+]
+
+VARIANTS = GEMMA4 + LLAMA + QWEN + OTHERS + FURTHER + DENSE + EXPERTS + RECURRENT + OF_MLX_VLM

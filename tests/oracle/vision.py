@@ -75,6 +75,8 @@ def packed(row, weights):
     for name, value in weights.items():
         part = row.packed == "all" or (row.packed == "language" and "language_model" in name)
         fits = name.endswith(".weight") and value.ndim in (2, 3) and value.shape[-1] % GROUP == 0 and "conv" not in name
+        # A table of positions that is no embedding stays as it is.
+        fits = fits and not name.endswith("pos_emb.weight")
         if not (part and fits):
             files[name] = numbers[name] = value
             continue

@@ -32,6 +32,29 @@ def ministral3():
     return {**config("mistral3", **text), "spatial_merge_size": 2, "multimodal_projector_bias": False}
 
 
+def large3():
+    """Latents and experts, as in DeepSeek V3."""
+    text = {"model_type": "mistral_large3", "num_hidden_layers": 3, "num_key_value_heads": 2, "q_lora_rank": 32, "kv_lora_rank": 64,
+            "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32, "moe_intermediate_size": 64, "n_routed_experts": 4,
+            "n_shared_experts": 1, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "rope_scaling": None}
+    return {**config("mistral_large3", **text), "spatial_merge_size": 2, "multimodal_projector_bias": False, "image_token_id": IMAGE}
+
+
+def repair_large3():
+    """mlx-vlm's language part of DeepSeek V3 embeds ids, whatever embeddings it is given."""
+    from mlx_vlm.models.deepseek_v3 import language
+
+    def call(self, inputs=None, cache=None, inputs_embeds=None, **_):
+        table = self.model.embed_tokens
+        if inputs_embeds is not None:
+            self.model.embed_tokens = lambda _: inputs_embeds
+        states = self.model(inputs, cache)
+        self.model.embed_tokens = table
+        return language.LanguageModelOutput(logits=self.lm_head(states))
+
+    language.LanguageModel.__call__ = call
+
+
 def images_of(merge):
     """Rows of image tokens with a mark after each, another after the last."""
 
@@ -81,4 +104,7 @@ ROWS = [
     row("mistral3-4bit", mistral3(), 2, packed="language", bits=4),
     row("mistral3-tower8", mistral3(), 2, packed="all"),
     row("ministral3", ministral3(), 2),
+    row("mistral_large3", large3(), 2, prepare=repair_large3),
+    row("mistral_large3-original", large3(), 2, prepare=repair_large3, layout=original),
+    row("mistral_large3-4bit", large3(), 2, prepare=repair_large3, packed="language", bits=4),
 ]

@@ -45,6 +45,8 @@ fn quoted(scripts: &[&str]) -> Types {
 struct Compared {
     /// With mlx-lm.
     text: Types,
+    /// With the language parts of mlx-vlm, where mlx-lm has none.
+    language_parts: Types,
     /// With mlx-vlm.
     vision: Types,
     /// With references that the scripts compute from descriptions.
@@ -65,6 +67,7 @@ impl Compared {
                 "recurrent_shapes",
                 "variants",
             ]),
+            language_parts: quoted(&["vlm_shapes"]),
             vision: Types::new(),
             described: Types::new(),
             embeddings: quoted(&["embeddings"]),
@@ -91,7 +94,7 @@ impl Compared {
     }
 
     /// By the figures that the oracles have computed.
-    fn computed(figures: &Path) -> (Types, Types, Types) {
+    fn computed(figures: &Path) -> (Types, Types, Types, Types) {
         let table = |name: &str| -> Value {
             let text = fs::read_to_string(figures.join(name).join("table.json")).unwrap();
             serde_json::from_str(&text).unwrap()
@@ -103,8 +106,15 @@ impl Compared {
             rows.filter_map(|row| known(row["model_type"].as_str().unwrap()))
                 .collect()
         };
+        let of_peer = |peer: &str| -> Types {
+            let rows = families["variants"].as_array().unwrap().iter();
+            let rows = rows.filter(|row| row["peer"].as_str().unwrap_or("mlx-lm") == peer);
+            rows.filter_map(|row| known(row["model_type"].as_str().unwrap()))
+                .collect()
+        };
         (
-            types(&families["variants"], false),
+            of_peer("mlx-lm"),
+            of_peer("mlx-vlm"),
             types(&vision["rows"], false),
             types(&vision["rows"], true),
         )
@@ -120,6 +130,7 @@ fn code(model_types: &[&str]) -> String {
 fn references(family: &SupportedFamily, compared: &Compared) -> String {
     let peers = [
         ("mlx-lm", &compared.text, true),
+        ("mlx-vlm", &compared.language_parts, true),
         ("mlx-vlm", &compared.vision, family.vision),
         (
             "a reference written from its description",
@@ -242,9 +253,10 @@ fn the_families_called_compared_have_figures() {
         println!("skipped: PONDER_ORACLE_FIGURES names no figures; `./dev test` computes them");
         return;
     };
-    let (text, vision, described) = Compared::computed(Path::new(&figures));
+    let (text, language_parts, vision, described) = Compared::computed(Path::new(&figures));
     let written = Compared::written();
     assert_eq!(written.text, text);
+    assert_eq!(written.language_parts, language_parts);
     assert_eq!(written.described, described);
     let sees = |types: Types| -> Types {
         let sees = |name: &&str| supported_families().any(|family| family.vision && family.model_types.contains(name));

@@ -21,6 +21,8 @@ pub enum Activation {
     SquaredRelu,
     /// The same in a network without a gate, whose `up_proj` alone comes before it (the experts of Nemotron-H).
     UngatedSquaredRelu,
+    /// GELU by its tanh approximation in such a network (the experts of Phixtral).
+    UngatedGeluTanh,
     /// `x · sigmoid(1.702 · x)` with `x` of at most 7, times what comes up between -7 and 7, plus 1 (gpt-oss).
     ClippedSilu,
 }
@@ -28,7 +30,7 @@ pub enum Activation {
 impl Activation {
     /// True if what it gives is multiplied by a second projection.
     pub fn is_gated(self) -> bool {
-        self != Self::UngatedSquaredRelu
+        !matches!(self, Self::UngatedSquaredRelu | Self::UngatedGeluTanh)
     }
 
     pub(crate) fn cost(self) -> ActivationCost {
@@ -41,6 +43,7 @@ impl Activation {
             Self::ClippedSilu => (3, 4, false),
             Self::SquaredRelu => (2, 2, false),
             Self::UngatedSquaredRelu => (0, 2, false),
+            Self::UngatedGeluTanh => (1, 6, false),
         };
         ActivationCost {
             results,

@@ -8,6 +8,8 @@
 use crate::config::limits::{check_nonzero, check_range, check_width, MOST_LOOPS};
 use crate::config::rope::RopeConfig;
 use crate::config::{mla::MlaConfig, moe::LatentMoeConfig, moe::MoeConfig};
+
+pub use crate::config::moe::ShortcutConfig;
 use crate::error::{unusable, Error};
 use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, NoMixer, Storage};
 
@@ -16,10 +18,15 @@ pub use crate::config::layers::attention::{
     AttentionConfig, GateFunction, GateSource, OutputGate, QkNorm, QueryScaling,
 };
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;
-pub use crate::config::layers::delta_net::{DeltaNetConfig, DeltaProjections, RULE_CHUNK};
+pub use crate::config::layers::delta_net::{
+    ChannelDecays, DeltaNetConfig, DeltaProjections, CHANNEL_CHUNK, RULE_CHUNK,
+};
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
+pub use crate::config::layers::hyper::HyperConfig;
 pub use crate::config::layers::joint::JointConfig;
+pub use crate::config::layers::key_conv::KeyConvConfig;
+pub use crate::config::layers::lightning::LightningConfig;
 pub use crate::config::layers::linear::LinearConfig;
 pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
@@ -75,10 +82,20 @@ pub struct DecoderConfig {
     pub ropes: Vec<RopeConfig>,
     /// The layers, first to last.
     pub layers: Vec<LayerConfig>,
+    /// True if rows of the output layer of original files become unit vectors (Baichuan M1).
+    pub unit_lm_head: bool,
     /// How often the stream goes through all layers, each time with keys of its own (Nanbeige); usually once.
     pub loops: u32,
+    /// The positions of its own keys that attention sees from the second loop on. It sees all keys of the first loop
+    /// too, and `gate_projections` make a gate for each head that mixes what it finds in both (IQuest Loop).
+    pub loop_window: Option<u32>,
     /// True if the last norm ends each of these loops and not only the last one.
     pub loops_normed: bool,
+    /// True if layers of the weights are two of these each: a part's name is followed by the number of the half
+    /// (LongCat Flash).
+    pub halved_layers: bool,
+    /// Several streams between the layers, of which the last norm reads the mean (XING 4.0).
+    pub hyper: Option<HyperConfig>,
     /// Numbers that no layer has, because the weights lack those that would have them.
     pub absent_layers: Vec<u32>,
     /// Parts of tensor names, and what this loader calls them: `("operator_norm", "input_layernorm")`. A part is one or
@@ -210,6 +227,10 @@ pub enum Mixer {
     CrossAttention(CrossAttentionConfig),
     /// A projection of each position by itself, `self_attn.linear` (Nemotron by architecture search).
     Linear(LinearConfig),
+    /// Queries that gate short convolutions of keys and values, `local_mixer`.
+    KeyConv(KeyConvConfig),
+    /// Lightning attention, `self_attn`.
+    Lightning(LightningConfig),
     /// Mamba, `mamba`.
     Mamba(MambaConfig),
     /// Mamba 2, `mamba`.
@@ -231,6 +252,8 @@ impl Mixer {
             | Self::DeltaNet(_)
             | Self::GatedConv(_)
             | Self::Mamba(_)
+            | Self::KeyConv(_)
+            | Self::Lightning(_)
             | Self::Mamba2(_)
             | Self::Mla(_)
             | Self::RgLru(_)
@@ -253,6 +276,8 @@ pub enum FeedForward {
     Linear(LinearConfig),
     /// The same over latents, `mlp`.
     LatentMoe(LatentMoeConfig),
+    /// A network beside experts that are added after the next layer, `mlp`.
+    Shortcut(ShortcutConfig),
     /// None; nor is there a norm before it.
     Absent,
 }
@@ -277,6 +302,8 @@ impl DecoderConfig {
             | Mixer::DeltaNet(_)
             | Mixer::GatedConv(_)
             | Mixer::Mamba(_)
+            | Mixer::KeyConv(_)
+            | Mixer::Lightning(_)
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
             | Mixer::RgLru(_)
@@ -319,6 +346,9 @@ impl DecoderConfig {
         check_width("max_position_embeddings", self.most_positions.unwrap_or(1).into())?;
         check_nonzero("max_position_embeddings", self.most_positions.unwrap_or(1))?;
         check_range("num_loops", self.loops, 1..=MOST_LOOPS)?;
+        self.hyper.map_or(Ok(()), |hyper| hyper.check(self.hidden_size))?;
+        check_nonzero("loop_window_size", self.loop_window.unwrap_or(1))?;
+        check_width("loop_window_size", self.loop_window.unwrap_or(1).into())?;
         for layer in &self.layers {
             match &layer.mixer {
                 Mixer::Attention(attention) => attention.check(&self.ropes)?,
@@ -326,6 +356,8 @@ impl DecoderConfig {
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
+                Mixer::KeyConv(conv) => conv.check()?,
+                Mixer::Lightning(lightning) => lightning.check(&self.ropes)?,
                 Mixer::Mamba(mamba) => mamba.check()?,
                 Mixer::Mamba2(mamba) => mamba.check()?,
                 Mixer::Joint(joint) => {
@@ -340,6 +372,10 @@ impl DecoderConfig {
                 FeedForward::Plain(plain) => check_width("intermediate_size", plain.width.into())?,
                 FeedForward::Moe(experts) => experts.check()?,
                 FeedForward::LatentMoe(latent) => latent.check()?,
+                FeedForward::Shortcut(shortcut) => {
+                    check_width("ffn_hidden_size", 2 * u64::from(shortcut.dense.width))?;
+                    shortcut.experts.check()?;
+                }
                 FeedForward::Linear(_) | FeedForward::Absent => {}
             }
         }
@@ -364,6 +400,8 @@ impl DecoderConfig {
 impl DecoderConfig {
     pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
         let layers: Vec<LayerCost> = self.layers.iter().map(LayerConfig::cost).collect();
+        let again = (1..self.loops).flat_map(|_| self.layers.iter().map(|layer| self.again(layer).cost()));
+        let again = again.collect();
         // No kernel joins a norm with two parts that read it.
         let norms_apart = self.norm.kind != NormKind::RootMeanSquare || layers.iter().any(|layer| layer.parallel);
         ModelCost {
@@ -373,17 +411,28 @@ impl DecoderConfig {
             cached: !self.bidirectional,
             layers,
             inputs: None,
-            streams: 1,
+            streams: self.hyper.map_or(1, |hyper| hyper.streams.into()),
             parts_scaled: self.residual_multiplier.is_some() || self.gains,
             skips: self.gains,
             positions: match self.learned_positions {
                 true => self.most_positions.unwrap_or(0).into(),
                 false => 0,
             },
-            loops: self.loops.into(),
+            again,
             norms_apart,
             storage,
         }
+    }
+}
+
+impl DecoderConfig {
+    /// A layer as it is from the second loop on.
+    fn again(&self, layer: &LayerConfig) -> LayerConfig {
+        let mut layer = layer.clone();
+        if let Mixer::Attention(attention) = &mut layer.mixer {
+            attention.window = self.loop_window.or(attention.window);
+        }
+        layer
     }
 }
 
@@ -405,6 +454,8 @@ impl Mixer {
             Self::DeltaNet(delta_net) => Box::new(*delta_net),
             Self::Mla(latent) => Box::new(latent.clone()),
             Self::GatedConv(conv) => Box::new(*conv),
+            Self::KeyConv(conv) => Box::new(*conv),
+            Self::Lightning(lightning) => Box::new(*lightning),
             Self::Mamba(mamba) => Box::new(*mamba),
             Self::Mamba2(mamba) => Box::new(*mamba),
             Self::Joint(joint) => Box::new(joint.clone()),
@@ -424,6 +475,11 @@ impl FeedForward {
             Self::Moe(experts) => experts.costs(),
             Self::Linear(linear) => vec![Box::new(*linear)],
             Self::LatentMoe(latent) => latent.costs(),
+            Self::Shortcut(shortcut) => {
+                let mut costs = shortcut.experts.costs();
+                costs.insert(0, Box::new(shortcut.dense.cost()));
+                costs
+            }
             Self::Absent => Vec::new(),
         }
     }

@@ -8,7 +8,7 @@ use super::source::Source;
 use crate::config::decoder::{Activation, QkNorm};
 use crate::config::moe::{Correction, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
 use crate::config::rope::{Defaults, For, RopeConfig};
-use crate::config::Family;
+use crate::config::{Family, Fields};
 use crate::error::Error;
 
 /// The rows of the family.
@@ -48,6 +48,15 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         ..Defaults::default()
     };
     config.ropes = vec![RopeConfig::parse(text, head_dim, For::All, defaults)?];
+    let experts = experts(text)?;
+    let first = text.number::<u32>("first_k_dense_replace")?.unwrap_or(0) as usize;
+    place(&mut config, experts, |layer| layer >= first);
+    config.renames = &[NAMES];
+    config.family()
+}
+
+/// The experts, and the network beside them.
+pub(super) fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
     let (top_k, width) = (
         text.required("num_experts_per_tok")?,
         text.required("moe_intermediate_size")?,
@@ -57,7 +66,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         false => None,
     };
     let shared = text.number("moe_shared_expert_intermediate_size")?.unwrap_or(width);
-    let experts = MoeConfig {
+    Ok(MoeConfig {
         num_experts: text.required("num_experts")?,
         top_k,
         width,
@@ -73,9 +82,5 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             )
         },
         shared: beside.map(|count| SharedExpertConfig::beside(count.saturating_mul(shared))),
-    };
-    let first = text.number::<u32>("first_k_dense_replace")?.unwrap_or(0) as usize;
-    place(&mut config, experts, |layer| layer >= first);
-    config.renames = &[NAMES];
-    config.family()
+    })
 }

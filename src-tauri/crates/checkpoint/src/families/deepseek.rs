@@ -126,7 +126,19 @@ pub(super) fn decoder(
     v_head_dim: u32,
     rope: Defaults,
 ) -> Result<DecoderConfig, Error> {
-    let shapes = Shapes::parse(text)?;
+    let mut config = shaped(text, Shapes::parse(text)?, eps, v_head_dim, rope)?;
+    feed_forwards(text, &mut config)?;
+    Ok(config)
+}
+
+/// The same with these shapes and without experts.
+pub(super) fn shaped(
+    text: Fields<'_>,
+    shapes: Shapes,
+    eps: Option<f32>,
+    v_head_dim: u32,
+    rope: Defaults,
+) -> Result<DecoderConfig, Error> {
     let (qk_nope_head_dim, qk_rope_head_dim) = (text.required("qk_nope_head_dim")?, text.required("qk_rope_head_dim")?);
     // The rope would call it a head's width.
     if qk_rope_head_dim == 0 || !qk_rope_head_dim.is_multiple_of(2) {
@@ -140,11 +152,13 @@ pub(super) fn decoder(
         qk_nope_head_dim,
         qk_rope_head_dim,
         v_head_dim,
-        rope: 0,
+        rope: Some(0),
         scale: (qk_nope_head_dim as f32 + qk_rope_head_dim as f32).powf(-0.5) * loudness(text)?,
         bias: text.flag("attention_bias")?.unwrap_or(false),
         query_scaling: None,
         indexer: None,
+        gated: false,
+        latent_factor: 1.0,
         eps: eps.unwrap_or(shapes.eps),
     };
     let layer = LayerConfig {
@@ -153,9 +167,7 @@ pub(super) fn decoder(
         feed_forward: FeedForward::dense(shapes.width, Activation::Silu),
     };
     let rope = RopeConfig::parse(text, qk_rope_head_dim, For::All, rope)?;
-    let mut config = shapes.decoder(vec![rope], vec![layer; shapes.layers as usize]);
-    feed_forwards(text, &mut config)?;
-    Ok(config)
+    Ok(shapes.decoder(vec![rope], vec![layer; shapes.layers as usize]))
 }
 
 /// The factor of all scores for a stretched context (`mscale_all_dim`).
@@ -235,6 +247,7 @@ mod tests {
             | FeedForward::Plain(_)
             | FeedForward::Linear(_)
             | FeedForward::LatentMoe(_)
+            | FeedForward::Shortcut(_)
             | FeedForward::Absent => {
                 panic!("no experts")
             }

@@ -37,8 +37,8 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
 ];
 
 /// Index of the ropes.
-const SLIDING: usize = 0;
-const FULL: usize = 1;
+pub(super) const SLIDING: usize = 0;
+pub(super) const FULL: usize = 1;
 
 /// The text model by itself.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
@@ -103,20 +103,23 @@ fn decoder(text: Fields<'_>, vocab_size: u32, heads: u32, key_heads: u32) -> Res
         }),
         feed_forward: FeedForward::dense(shapes.width, Activation::GeluTanh),
     });
-    let head_dim = shapes.head_dim;
-    let local = Defaults::new(text.number("rope_local_base_freq")?.unwrap_or(10_000.0));
-    let global = Defaults::new(1_000_000.0);
-    let ropes = vec![
-        RopeConfig::parse(text, head_dim, For::Only("sliding_attention"), local)?,
-        RopeConfig::parse(text, head_dim, For::Type("full_attention"), global)?,
-    ];
-    let mut decoder = shapes.decoder(ropes, layers.collect());
+    let mut decoder = shapes.decoder(by_kind(text, shapes.head_dim)?, layers.collect());
     decoder.norm.offset = true;
     decoder.embedding_multiplier = Some(rounded_to_bf16((shapes.hidden_size as f32).sqrt()));
     decoder.bidirectional = bidirectional;
     decoder.clip_residual = true;
     decoder.logits_softcap = text.number("final_logit_softcapping")?;
     Ok(decoder)
+}
+
+/// The rope of sliding layers and that of full ones.
+pub(super) fn by_kind(text: Fields<'_>, head_dim: u32) -> Result<Vec<RopeConfig>, Error> {
+    let local = Defaults::new(text.number("rope_local_base_freq")?.unwrap_or(10_000.0));
+    let global = Defaults::new(1_000_000.0);
+    Ok(vec![
+        RopeConfig::parse(text, head_dim, For::Only("sliding_attention"), local)?,
+        RopeConfig::parse(text, head_dim, For::Type("full_attention"), global)?,
+    ])
 }
 
 fn pattern(text: Fields<'_>, layers: u32) -> Result<Vec<Option<u32>>, Error> {

@@ -12,15 +12,23 @@ use crate::config::{Family, Fields};
 use crate::error::Error;
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text(
-    "Llama 1 to 3, IQuest-Coder, TeleChat 3, XVERSE",
-    &["llama", "iquestcoder", "telechat3", "xverse"],
-    parse,
-)];
+pub(super) const FAMILIES: &[FamilyRow] = &[
+    FamilyRow::text("K2 Horizon", &["k2_horizon"], k2_horizon),
+    FamilyRow::text(
+        "Llama 1 to 3, IQuest-Coder, TeleChat 3, XVERSE",
+        &["llama", "iquestcoder", "telechat3", "xverse"],
+        parse,
+    ),
+];
 
 /// Llama 1 to 3.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     decoder(source.text)?.family()
+}
+
+/// K2 Horizon: Llama's shape with another base of positions.
+pub(super) fn k2_horizon(source: Source<'_>) -> Result<Family, Error> {
+    activated(source.text, Activation::Silu, Defaults::new(10_000_000.0))?.family()
 }
 
 /// The decoder by Llama's fields.
@@ -40,12 +48,31 @@ pub(super) fn activation(text: Fields<'_>) -> Result<Activation, Error> {
 /// The same with this activation, and with other defaults of the rope.
 pub(super) fn activated(text: Fields<'_>, activation: Activation, rope: Defaults) -> Result<DecoderConfig, Error> {
     let windows = windows(text, text.required("num_hidden_layers")?)?;
-    shaped(text, activation, rope, windows.unwrap_or_default())
+    shaped(
+        text,
+        activation,
+        rope,
+        windows.unwrap_or_default(),
+        Shapes::parse(text)?,
+    )
 }
 
 /// The decoder by Llama's fields with these windows in the first layers, and none in the others.
 pub(super) fn sliding(text: Fields<'_>, windows: Vec<Option<u32>>) -> Result<DecoderConfig, Error> {
-    shaped(text, activation(text)?, Defaults::default(), windows)
+    shaped(
+        text,
+        activation(text)?,
+        Defaults::default(),
+        windows,
+        Shapes::parse(text)?,
+    )
+}
+
+/// The same if the config need not tell the width of a dense network.
+pub(super) fn with_width(text: Fields<'_>, width: u32) -> Result<DecoderConfig, Error> {
+    let windows = windows(text, text.required("num_hidden_layers")?)?.unwrap_or_default();
+    let shapes = Shapes::with_width(text, width)?;
+    shaped(text, activation(text)?, Defaults::default(), windows, shapes)
 }
 
 fn shaped(
@@ -53,8 +80,8 @@ fn shaped(
     activation: Activation,
     rope: Defaults,
     windows: Vec<Option<u32>>,
+    shapes: Shapes,
 ) -> Result<DecoderConfig, Error> {
-    let shapes = Shapes::parse(text)?;
     let bias = text.flag("attention_bias")?.unwrap_or(false);
     let attention = AttentionConfig {
         qkv_bias: bias,

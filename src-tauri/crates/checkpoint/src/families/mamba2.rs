@@ -29,6 +29,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             conv_bias: text.flag("use_conv_bias")?.unwrap_or(true),
             bias: text.flag("use_bias")?.unwrap_or(false),
             step_limit: step_limit(text)?,
+            step_rank: None,
             norm: ScanNorm::AfterGate { groups: 1 },
         }),
         feed_forward: FeedForward::Absent,

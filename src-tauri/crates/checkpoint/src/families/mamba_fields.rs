@@ -28,6 +28,7 @@ pub(super) fn mamba2(text: Fields<'_>, inner: u32, norm: ScanNorm) -> Result<Mam
         conv_bias: text.flag("mamba_conv_bias")?.unwrap_or(true),
         bias: text.flag("mamba_proj_bias")?.unwrap_or(false),
         step_limit: step_limit(text)?,
+        step_rank: None,
         norm,
     })
 }

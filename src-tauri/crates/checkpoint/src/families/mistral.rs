@@ -1,5 +1,6 @@
 //! Mistral, Ministral 3, and the wrapper that puts eyes on them: Llama's shape, with windows or with queries that grow.
 
+use super::deepseek;
 use super::llama;
 use super::mistral4;
 use super::row::{FamilyRow, VisionRow};
@@ -13,6 +14,15 @@ use crate::error::Error;
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::text("Mistral", &["mistral"], mistral),
     FamilyRow::text("Ministral 3, text only", &["ministral3"], ministral3),
+    FamilyRow::vision(
+        "Mistral Large 3",
+        &["mistral_large3"],
+        deepseek::deepseek,
+        VisionRow {
+            encoder: pixtral::mistral3,
+            ..pixtral::VISION
+        },
+    ),
     FamilyRow::vision(
         "Mistral 3 and Ministral 3",
         &["mistral3"],

@@ -2,7 +2,9 @@
 
 mod afmoe;
 mod apertus;
+mod baichuan;
 mod bailing;
+mod bailing_hybrid;
 mod bert;
 mod bitnet;
 mod cohere;
@@ -14,6 +16,7 @@ mod exaone4;
 mod experts;
 mod falcon_h1;
 mod falcon_ocr;
+mod gear;
 mod gemma;
 mod gemma3;
 mod gemma3n;
@@ -29,13 +32,17 @@ mod helium;
 mod hunyuan;
 mod idefics;
 mod internlm;
+mod iquest_loop;
 mod jamba;
+mod kimi_linear;
 mod klear;
+mod kolibri;
 mod laguna;
 mod lfm2;
 mod lille;
 mod llama;
 mod llama4;
+mod longcat;
 mod mamba;
 mod mamba2;
 mod mamba_fields;
@@ -61,6 +68,7 @@ mod openelm;
 mod phi;
 mod phi3;
 mod phimoe;
+mod phixtral;
 mod plamo;
 mod processors;
 mod qwen;
@@ -83,6 +91,7 @@ mod talkie;
 mod tests;
 pub mod vision;
 mod wrapper;
+mod xing;
 
 use std::sync::LazyLock;
 
@@ -101,7 +110,9 @@ pub use vision::VisionConfig;
 const FAMILIES: &[&[FamilyRow]] = &[
     afmoe::FAMILIES,
     apertus::FAMILIES,
+    baichuan::FAMILIES,
     bailing::FAMILIES,
+    bailing_hybrid::FAMILIES,
     bert::FAMILIES,
     bitnet::FAMILIES,
     cohere::FAMILIES,
@@ -112,6 +123,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     exaone::FAMILIES,
     falcon_h1::FAMILIES,
     falcon_ocr::FAMILIES,
+    gear::FAMILIES,
     gemma3::FAMILIES,
     gemma3n::FAMILIES,
     gemma4::FAMILIES,
@@ -127,13 +139,17 @@ const FAMILIES: &[&[FamilyRow]] = &[
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
+    iquest_loop::FAMILIES,
     jamba::FAMILIES,
+    kimi_linear::FAMILIES,
     klear::FAMILIES,
+    kolibri::FAMILIES,
     laguna::FAMILIES,
     lfm2::FAMILIES,
     lille::FAMILIES,
     llama4::FAMILIES,
     llama::FAMILIES,
+    longcat::FAMILIES,
     mamba2::FAMILIES,
     mamba::FAMILIES,
     mellum::FAMILIES,
@@ -158,6 +174,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     phi3::FAMILIES,
     phi::FAMILIES,
     phimoe::FAMILIES,
+    phixtral::FAMILIES,
     plamo::FAMILIES,
     qwen1::FAMILIES,
     qwen::FAMILIES,
@@ -172,7 +189,9 @@ const FAMILIES: &[&[FamilyRow]] = &[
     step3p5::FAMILIES,
     talkie::FAMILIES,
     vision::internvit::FAMILIES,
+    vision::moonvit::FAMILIES,
     vision::pixtral::FAMILIES,
+    xing::FAMILIES,
 ];
 
 /// Every `model_type` that can be loaded, in alphabetical order.

@@ -148,6 +148,7 @@ fn mamba(text: Fields<'_>) -> Result<Mamba2Config, Error> {
         conv_bias: text.flag("use_conv_bias")?.unwrap_or(true),
         bias: text.flag("mamba_proj_bias")?.unwrap_or(false),
         step_limit: step_limit(text)?,
+        step_rank: None,
         norm: ScanNorm::AfterGate { groups },
     })
 }

@@ -1,5 +1,6 @@
-//! OLMo Hybrid: three of four layers are gated delta nets with norms before their parts; every fourth is attention as in
-//! OLMo 3, with norms after them, and mostly without positions. Defaults are those of transformers' `OlmoHybridConfig`.
+//! OLMo Hybrid: three of four layers are gated delta nets with norms before their parts; every fourth is attention as
+//! in OLMo 3, with norms after them, and mostly without positions. Defaults are those of transformers'
+//! `OlmoHybridConfig`.
 
 use super::row::FamilyRow;
 use super::shapes::Shapes;
@@ -77,6 +78,7 @@ fn delta_net(text: Fields<'_>, shapes: &Shapes) -> Result<DeltaNetConfig, Error>
             .unwrap_or(key_width.saturating_mul(2)),
         kernel: text.number("linear_conv_kernel_dim")?.unwrap_or(4),
         projections: DeltaProjections::Single,
+        channels: None,
         negates: text.flag("linear_allow_neg_eigval")?.unwrap_or(true),
         // transformers has no field for it.
         norm_eps: text.number("layer_norm_epsilon")?.unwrap_or(1e-5),

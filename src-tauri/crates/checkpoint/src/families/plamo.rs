@@ -1,13 +1,14 @@
-//! PLaMo 1 and 3. In the first, attention and network stand beside each other after one norm, and query heads share
-//! keys in turn. The other has norms around both, stored as their difference from several numbers, and a few layers
-//! that see everything among those that slide. Defaults are those of the `modeling_plamo.py` beside the weights.
+//! PLaMo 1 to 3. In the first, attention and network stand beside each other after one norm, and query heads share keys
+//! in turn. The other has norms around both, stored as their difference from several numbers, and a few layers that see
+//! everything among those that slide. The second has the norms of the third, and Mamba 2 in turn with attention.
+//! Defaults are those of the `modeling_plamo.py` beside the weights.
 
 use super::llama;
 use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
 use crate::config::decoder::{
-    Activation, AttentionConfig, FeedForward, LayerConfig, LmHead, Mixer, NormPlacement, QkNorm,
+    Activation, AttentionConfig, FeedForward, LayerConfig, LmHead, Mamba2Config, Mixer, NormPlacement, QkNorm, ScanNorm,
 };
 use crate::config::limits::check_nonzero;
 use crate::config::rope::{Defaults, For, RopeConfig};
@@ -17,6 +18,7 @@ use crate::error::Error;
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::text("PLaMo 1", &["plamo"], plamo),
+    FamilyRow::text("PLaMo 2", &["plamo2"], plamo2),
     FamilyRow::text("PLaMo 3", &["plamo3"], plamo3),
 ];
 
@@ -32,6 +34,15 @@ const INNER: &[(&str, &str)] = &[
     ("post_mixer_norm", "post_attention_layernorm"),
     ("pre_mlp_norm", "pre_feedforward_layernorm"),
     ("post_mlp_norm", "post_feedforward_layernorm"),
+];
+
+/// The parts of PLaMo 2 that are called `mixer`.
+const PARTS: &[(&str, &str)] = &[
+    ("mixer.qkv_proj", "self_attn.qkv_proj"),
+    ("mixer.o_proj", "self_attn.o_proj"),
+    ("mixer.q_weight", "self_attn.q_weight"),
+    ("mixer.k_weight", "self_attn.k_weight"),
+    ("mixer", "mamba"),
 ];
 
 /// PLaMo of 13 billion parameters.
@@ -89,6 +100,58 @@ pub(super) fn plamo3(source: Source<'_>) -> Result<Family, Error> {
     config.norm.offset = true;
     config.norm.after_offsets = Some([0.2, 5f32.powf(-1.5)]);
     config.renames = &[OUTER, INNER];
+    config.family()
+}
+
+/// PLaMo 2 of 1 to 8 billion parameters. Defaults are those of mlx-lm.
+pub(super) fn plamo2(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let shapes = Shapes {
+        head_dim: text.number("hidden_size_per_head")?.unwrap_or(128),
+        lm_head: lm_head(text, LmHead::Tied)?,
+        ..Shapes::parse(text)?
+    };
+    let mamba = Mamba2Config {
+        heads: text.number("mamba_num_heads")?.unwrap_or(64),
+        head_width: shapes.head_dim,
+        groups: 1,
+        state_width: text.number("mamba_d_state")?.unwrap_or(64),
+        kernel: text.number("mamba_d_conv")?.unwrap_or(4),
+        conv_bias: false,
+        bias: false,
+        step_limit: (0.001, 100.0),
+        norm: ScanNorm::Gate,
+        step_rank: Some((shapes.hidden_size / 16).max(64)),
+    };
+    let step = text.number("mamba_step")?.unwrap_or(2u32).max(2);
+    let enabled = text.flag("mamba_enabled")?.unwrap_or(true);
+    let window = text.number("attention_window_size")?.unwrap_or(2048u32);
+    let full = text.numbers("full_attention_idx")?.unwrap_or_default();
+    let layers = (0..shapes.layers).map(|index| {
+        let attends = match shapes.layers <= step / 2 {
+            true => index + 1 == shapes.layers,
+            false => index % step == step / 2,
+        };
+        let attention = AttentionConfig {
+            qk_norm: QkNorm::EachHead,
+            // As many positions before its own, as in PLaMo 3; mlx-lm sees everything.
+            window: (!full.contains(&(index as f32))).then(|| window.saturating_add(1)),
+            ..AttentionConfig::new(shapes.heads, shapes.key_heads, shapes.head_dim, Some(0))
+        };
+        LayerConfig {
+            norms: NormPlacement::Sandwich,
+            mixer: match attends || !enabled {
+                true => Mixer::Attention(attention),
+                false => Mixer::Mamba2(mamba),
+            },
+            feed_forward: FeedForward::dense(shapes.width, Activation::Silu),
+        }
+    });
+    let rope = RopeConfig::parse(text, shapes.head_dim, For::All, Defaults::default())?;
+    let mut config = shapes.decoder(vec![rope], layers.collect());
+    config.norm.offset = true;
+    config.norm.after_offsets = Some([0.2, 5f32.powf(-1.5)]);
+    config.renames = &[OUTER, PARTS, INNER];
     config.family()
 }
 

@@ -21,8 +21,19 @@ pub(super) const VISION: VisionRow = VisionRow {
     },
 };
 
+/// How dots.ocr reads images.
+const DOTS: VisionRow = VisionRow {
+    encoder: vision::dots,
+    processor: ProcessorRow::always(&["DotsVL"], dots_processor),
+    prompt: ImagePrompt {
+        written: "<|img|><|imgpad|><|endofimg|>",
+        ..ImagePrompt::new("<|imgpad|>")
+    },
+};
+
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
+    FamilyRow::vision("dots.ocr", &["dots_ocr"], qwen2, DOTS),
     FamilyRow::text("Qwen 2 and 2.5, MiMo", &["qwen2", "mimo"], qwen2),
     FamilyRow::vision(
         "Qwen2-VL",
@@ -72,6 +83,11 @@ fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
         }
     }
     Ok(config)
+}
+
+/// That of dots.ocr, whose patches are of one frame.
+fn dots_processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
+    patches(processor, 14, 1, (3_136, 11_289_600), |rule| rule, true, CLIP)
 }
 
 /// The processor of Qwen2-VL and its successors.

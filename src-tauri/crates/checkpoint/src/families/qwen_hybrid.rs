@@ -78,6 +78,7 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
         value_width: text.required("linear_value_head_dim")?,
         kernel: text.number("linear_conv_kernel_dim")?.unwrap_or(4),
         projections,
+        channels: None,
         negates: false,
         norm_eps: shapes.eps,
     };

@@ -1,11 +1,12 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 17] = [
+const UNUSED: [&str; 18] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
     "multi_modal_projector.",
+    "mm_projector.",
     "vit.",
     "img_projector.",
     "audio_tower.",
@@ -27,11 +28,12 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
     "multi_modal_projector.",
+    "mm_projector.",
     "embed_vision.",
     "connector.",
     "mlp1.",

@@ -15,7 +15,7 @@ mod tiles;
 mod view;
 
 pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
-pub use sizing::Sizing;
+pub use sizing::{Padded, Sizing};
 pub use smart_resize::{Enlarging, Features, SmartResize};
 pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TiledCanvas};
 

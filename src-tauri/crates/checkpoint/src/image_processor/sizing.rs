@@ -54,6 +54,8 @@ pub enum Sizing {
     RatioTiles(RatioTiles),
     /// A view of its own shape, or such tiles if it is large (LFM2-VL).
     LfmTiles(LfmTiles),
+    /// At most so many patches, then black up to whole tokens (Kimi-VL).
+    Padded(Padded),
     /// Tiles of a canvas in whose corner the image stands (Llama 3.2).
     TiledCanvas(TiledCanvas),
 }
@@ -89,7 +91,54 @@ impl Sizing {
             Self::ImageSplitting(rule) => Ok(rule.plan(width, height, detail)),
             Self::RatioTiles(tiles) => Ok(tiles.plan(width, height, detail)),
             Self::LfmTiles(tiles) => Ok(tiles.plan(width, height, detail)),
+            Self::Padded(rule) => Ok(rule.plan(width, height, detail)),
             Self::TiledCanvas(rule) => Ok(rule.plan(width, height, detail)),
+        }
+    }
+}
+
+/// An image as it is, or smaller if it has too many patches, with black to its right and below (`navit_resize` in
+/// transformers' `image_processing_kimi_k25.py`).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Padded {
+    /// The side of a patch.
+    pub patch: u32,
+    /// Patches on a side of a token.
+    pub merge: u32,
+    /// The most patches.
+    pub patches: u32,
+    /// The most patches along a side.
+    pub side: u32,
+}
+
+impl Padded {
+    fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> ImagePlan {
+        let (patch, unit) = (self.patch, self.patch * self.merge);
+        let most = self
+            .patches
+            .min(detail.most_tokens().saturating_mul(self.merge * self.merge));
+        let count = f64::from((width / patch).max(1)) * f64::from((height / patch).max(1));
+        let longest = self.side * patch;
+        let along = |side: u32| f64::from(longest) / f64::from(side);
+        let scale = (f64::from(most) / count).sqrt().min(along(width)).min(along(height));
+        let scale = scale.min(1.0);
+        let sized = |side: u32| ((f64::from(side) * scale) as u32).clamp(1, longest);
+        let size = (sized(width), sized(height));
+        let padded = |side: u32| side.div_ceil(unit) * unit;
+        let (across, down) = (padded(size.0), padded(size.1));
+        let tokens = (down / unit, across / unit);
+        ImagePlan {
+            resized: size,
+            steps: vec![size],
+            views: vec![View {
+                width: across,
+                height: down,
+                patches: (down / patch, across / patch),
+                tokens,
+                features: tokens.0 * tokens.1,
+            }],
+            tiles: None,
+            whole: false,
         }
     }
 }

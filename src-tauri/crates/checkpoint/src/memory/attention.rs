@@ -32,6 +32,8 @@ pub(crate) struct AttentionCost {
     pub turns: bool,
     /// Numbers of a gate for what the heads found.
     pub gate: u64,
+    /// True if keys and values are sums of two tokens.
+    pub key_conv: bool,
     pub sinks: bool,
     /// True if scores are squeezed, which no kernel does.
     pub capped: bool,
@@ -93,6 +95,10 @@ impl AttentionCost {
             pass.in_place(1);
         }
         pass.product(pass.hidden, self.projected());
+        if self.key_conv {
+            pass.short_conv(self.pair(), 2, pass.element);
+            pass.make(self.projected());
+        }
         let kernel = match pass.workload.backend {
             Backend::Cpu => self.one_kernel,
             Backend::Metal => false,

@@ -17,8 +17,8 @@ pub(crate) struct ModelCost {
     pub inputs: Option<LayerInputs>,
     /// Positions with a learned vector.
     pub positions: u64,
-    /// How often a chunk goes through all layers.
-    pub loops: u64,
+    /// The layers as a chunk goes through them again.
+    pub again: Vec<LayerCost>,
     /// Streams that go through the layers.
     pub streams: u64,
     /// True if norms of the stream are of a kind that no kernel joins with what reads them.
@@ -49,8 +49,9 @@ impl ModelCost {
         let layers = self
             .layers
             .iter()
+            .chain(&self.again)
             .map(|layer| layer.mixer.cache(&format, workload.context.into()));
-        layers.fold(0, u64::saturating_add).saturating_mul(self.loops)
+        layers.fold(0, u64::saturating_add)
     }
 
     /// Bytes that reading the last chunk of the prompt takes at most.
@@ -69,8 +70,9 @@ impl ModelCost {
     /// Number of layers, from the first, that a chunk of the prompt goes through. It is read for the caches alone, so
     /// layers after the last one with keys of its own are not computed.
     pub(super) fn read_layers(&self) -> usize {
-        let last = self.layers.iter().rposition(|layer| !layer.mixer.shares_keys());
-        last.map_or(0, |last| last + 1)
+        let layers = self.layers.iter().chain(&self.again);
+        let kept = layers.zip(1..).filter(|(layer, _)| !layer.mixer.shares_keys());
+        kept.last().map_or(0, |(_, number)| number)
     }
 
     /// Replays the last chunk of the prompt.
@@ -100,8 +102,8 @@ impl ModelCost {
         if self.parts_scaled {
             pass.hold_ends_of_runs(hidden);
         }
-        let last = (self.loops as usize - 1) * self.layers.len() + self.read_layers();
-        for (index, layer) in self.layers.iter().cycle().take(last).enumerate() {
+        let last = self.read_layers();
+        for (index, layer) in self.layers.iter().chain(&self.again).take(last).enumerate() {
             let ends = index + 1 == last;
             if !layer.mixer.is_absent() {
                 pass.norm(hidden, !self.norms_apart);
@@ -133,7 +135,11 @@ impl ModelCost {
 
     /// A mask for every window, with a mark for every position that the layer sees; and two results on the way to it.
     fn hold_masks(&self, pass: &mut Prefill<'_>) {
-        let windows = self.layers.iter().filter_map(|layer| layer.mixer.window());
+        let windows = self
+            .layers
+            .iter()
+            .chain(&self.again)
+            .filter_map(|layer| layer.mixer.window());
         let mut windows: Vec<u64> = windows.collect();
         windows.sort_unstable();
         windows.dedup();

@@ -11,11 +11,12 @@ use crate::cache::{Block, ByteCounter};
 /// The state that one recurrent layer carries from token to token.
 #[derive(Default, Clone, Parameters)]
 pub struct RecurrentCache {
-    /// The last inputs of the layer's convolution, `[kernel - 1, channels]`; `None` before the first token.
+    /// The last inputs of the layer's convolution, `[kernel - 1, channels]`; `None` before the first token and in
+    /// layers that do not convolve.
     pub conv: Option<Tensor>,
-    /// The state of the delta rule, `[key heads, value heads per key head, value width, key width]`, or of Mamba 2,
-    /// `[groups, heads per group, head width, state width]`, or of Mamba, `[channels, state width]`, or of a recurrent unit, `[1, channels]`; `None` before the
-    /// first token and in layers that only convolve.
+    /// The state of the delta rule, `[key heads, value heads per key head, value width, key width]`, or of Mamba 2 and of
+    /// lightning attention, `[groups, heads per group, head width, state width]`, or of Mamba, `[channels, state width]`,
+    /// or of a recurrent unit, `[1, channels]`; `None` before the first token and in layers that only convolve.
     pub state: Option<Tensor>,
     offset: usize,
 }
@@ -43,9 +44,10 @@ impl RecurrentCache {
 
     /// A cache that has read `offset` positions, as many as the copy.
     pub fn thaw(copy: &Block, offset: usize) -> Self {
-        let mut tensors = copy.tensors().iter().cloned();
+        let mut tensors = copy.tensors().iter().cloned().peekable();
         Self {
-            conv: tensors.next(),
+            // A layer that does not convolve has a state alone, of more axes.
+            conv: tensors.next_if(|tensor| tensor.shape().len() == 2),
             state: tensors.next(),
             offset,
         }

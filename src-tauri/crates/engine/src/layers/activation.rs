@@ -41,6 +41,8 @@ pub enum Activation {
         /// Zero.
         zero: Tensor,
     },
+    /// GELU by its tanh approximation without what it would gate.
+    UngatedGelu(Gelu),
     /// That of gpt-oss, which clips what it gates as well and adds 1 to it.
     ClippedSilu {
         /// The limit at which both are clipped.
@@ -71,6 +73,7 @@ impl Activation {
             Kind::UngatedSquaredRelu => Ok(Self::UngatedSquaredRelu {
                 zero: Tensor::scalar(0.0, dtype)?,
             }),
+            Kind::UngatedGeluTanh => Ok(Self::UngatedGelu(Gelu::new(dtype)?)),
             Kind::ClippedSilu => {
                 let [limit, floor, slope, one] = [LIMIT, -LIMIT, SLOPE, 1.0].map(|value| Tensor::scalar(value, dtype));
                 Ok(Self::ClippedSilu {
@@ -89,17 +92,21 @@ impl Activation {
             Self::Silu => Some(GateActivation::Silu),
             Self::Gelu(_) => Some(GateActivation::Gelu),
             Self::ClippedSilu { .. } => Some(GateActivation::ClippedSilu),
-            Self::SquaredRelu { .. } | Self::UngatedSquaredRelu { .. } | Self::BoundedSilu { .. } | Self::Exact(_) => {
-                None
-            }
+            Self::SquaredRelu { .. }
+            | Self::UngatedSquaredRelu { .. }
+            | Self::UngatedGelu(_)
+            | Self::BoundedSilu { .. }
+            | Self::Exact(_) => None,
         }
     }
 
     /// `activation(gate) · up`, with both side by side in the last axis of `x` `[…, 2 · width]`; of all of `x` if
     /// nothing is gated.
     pub fn gated(&self, x: &Tensor) -> Result<Tensor> {
-        if let Self::UngatedSquaredRelu { zero } = self {
-            return x.maximum(zero)?.square();
+        match self {
+            Self::UngatedSquaredRelu { zero } => return x.maximum(zero)?.square(),
+            Self::UngatedGelu(gelu) => return gelu.forward(x),
+            _ => {}
         }
         if let Some(gated) = fast::activation::gated(self.fusible(), x)? {
             return Ok(gated);
@@ -114,7 +121,7 @@ impl Activation {
             }
             Self::Exact(gelu) => gelu.forward(&gate)?.mul(&up),
             Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),
-            Self::UngatedSquaredRelu { .. } => unreachable!("it has returned"),
+            Self::UngatedSquaredRelu { .. } | Self::UngatedGelu(_) => unreachable!("it has returned"),
             Self::SquaredRelu { zero } => gate.maximum(zero)?.square()?.mul(&up),
             Self::ClippedSilu {
                 limit,

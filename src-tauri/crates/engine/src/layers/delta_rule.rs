@@ -6,9 +6,10 @@
 //!
 //! One token is computed so. Several are computed in chunks by matrix products: within a chunk the corrections solve a
 //! triangular system, `(I + A) δ = rate · (value − fading · S key)` with `A[i, j] = rate[i] · decay(j → i) ·
-//! key[i]·key[j]`, and only the states between chunks depend on one another.
+//! key[i]·key[j]`, and only the states between chunks depend on one another. If each number of a key has a decay of its
+//! own (Kimi Linear, arXiv:2510.26692), the decays stand inside of that product.
 
-use checkpoint::config::decoder::RULE_CHUNK;
+use checkpoint::config::decoder::{CHANNEL_CHUNK, RULE_CHUNK};
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
@@ -19,6 +20,8 @@ use mlx::Result;
 const CHUNK: i32 = RULE_CHUNK as i32;
 /// Tokens of a chunk at least, and the size of the triangles that are inverted by [`DeltaRule::invert_small`].
 const SMALL: i32 = 16;
+/// Tokens of a chunk if each number of a key has a decay of its own.
+const CHANNELS: i32 = CHANNEL_CHUNK as i32;
 
 /// The inputs of a step's tokens, all 32 bit floats. Value heads share key heads in order: head 0 of the keys serves
 /// the first `value heads / key heads` value heads.
@@ -29,7 +32,8 @@ pub struct DeltaRuleInputs {
     pub keys: Tensor,
     /// `[length, value heads, value width]`.
     pub values: Tensor,
-    /// Logarithms of the decays, finite and not above 0, `[length, value heads]`.
+    /// Logarithms of the decays, finite and not above 0, `[length, value heads]`, or `[length, value heads, key
+    /// width]`.
     pub log_decays: Tensor,
     /// Between 0 and 1, or 2 where states may turn their signs, `[length, value heads]`.
     pub betas: Tensor,
@@ -92,7 +96,11 @@ impl DeltaRule {
             unreachable!("states have four axes")
         };
         let length = tokens.keys.dim(0);
-        let size = (length.max(SMALL) as u32).next_power_of_two().min(CHUNK as u32) as i32;
+        let by_channel = tokens.log_decays.shape().len() == 3;
+        let size = match by_channel {
+            true => CHANNELS,
+            false => (length.max(SMALL) as u32).next_power_of_two().min(CHUNK as u32) as i32,
+        };
         let count = (length + size - 1) / size;
         // Tokens of zeros at the end change nothing: their keys correct nothing, their decays keep everything.
         let padded = |x: &Tensor| match count * size - length {
@@ -111,7 +119,7 @@ impl DeltaRule {
         let queries = by_head(&tokens.queries, 1, key_width)?;
         let keys = by_head(&tokens.keys, 1, key_width)?;
         let values = by_head(&tokens.values, shared, value_width)?;
-        let log_decays = by_head(&tokens.log_decays, shared, 1)?;
+        let log_decays = by_head(&tokens.log_decays, shared, if by_channel { key_width } else { 1 })?;
         let betas = by_head(&tokens.betas, shared, 1)?;
         let turned = |x: &Tensor| x.swapaxes(-1, -2);
         let corner = |x: &Tensor| match size {
@@ -119,27 +127,33 @@ impl DeltaRule {
             _ => x.slice(0, 0, size)?.slice(1, 0, size),
         };
 
-        // The remaining share of each earlier token (column) at each token (row). Summed from the decays between the
-        // two rather than as a difference of sums from the start, which would lose a weak decay after a strong one.
-        let fading = log_decays
-            .mul(&corner(&self.earlier)?)?
-            .cumsum(-2)?
-            .exp()?
-            .mul(&corner(&self.seen)?)?;
         // The remaining share of the state before the chunk.
         let left = log_decays.cumsum(-2)?.exp()?;
-
-        let turned_keys = turned(&keys)?;
-        let alike = keys.matmul(&turned_keys)?.mul(&corner(&self.minus_earlier)?)?;
-        let system = alike.mul(&fading)?.mul(&betas)?;
+        let (alike, attention, kept_keys) = match by_channel {
+            true => self.faded_by_channel(&queries, &keys, &log_decays)?,
+            false => {
+                // The remaining share of each earlier token (column) at each token (row). Summed from the decays
+                // between the two rather than as a difference of sums from the start, which would lose a weak decay
+                // after a strong one.
+                let fading = log_decays
+                    .mul(&corner(&self.earlier)?)?
+                    .cumsum(-2)?
+                    .exp()?
+                    .mul(&corner(&self.seen)?)?;
+                let turned_keys = turned(&keys)?;
+                let alike = keys.matmul(&turned_keys)?.mul(&corner(&self.minus_earlier)?)?;
+                let attention = queries.matmul(&turned_keys)?.mul(&fading)?;
+                let kept = turned(&fading.slice(3, size - 1, size)?)?;
+                (alike.mul(&fading)?, attention, keys.mul(&kept)?)
+            }
+        };
+        let system = alike.mul(&betas)?;
         let solved = self.invert(&system.reshape(&[-1, size, size])?)?;
         let solver = solved
             .reshape(&[count, key_heads, shared, size, size])?
             .mul(&turned(&betas)?)?;
-        let attention = queries.matmul(&turned_keys)?.mul(&fading)?;
         let minus_faded_keys = keys.mul(&left.negative()?)?;
         let faded_queries = queries.mul(&left)?;
-        let kept_keys = keys.mul(&turned(&fading.slice(3, size - 1, size)?)?)?;
         let kept = left.slice(3, size - 1, size)?;
 
         let mut state = state.reshape(&[1, key_heads, shared, value_width, key_width])?;
@@ -166,6 +180,29 @@ impl DeltaRule {
             .reshape(&[count * size, key_heads * shared, value_width])?
             .slice(0, 0, length)?;
         Ok((outputs, state.reshape(&[key_heads, shared, value_width, key_width])?))
+    }
+
+    /// Stand-ins for products of keys with earlier keys, negative, and of queries with earlier keys and their own,
+    /// and the keys as the end of the chunk sees them, if each number of a key has a decay of its own.
+    fn faded_by_channel(
+        &self,
+        queries: &Tensor,
+        keys: &Tensor,
+        log_decays: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        let (mut alike, mut attention, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        for column in 0..CHANNELS {
+            let of = |marks: &Tensor| marks.slice(0, 0, CHANNELS)?.slice(1, column, column + 1);
+            // The remaining share of this token's key at later ones, summed up for each by itself as above.
+            let fading = log_decays.mul(&of(&self.earlier)?)?.cumsum(-2)?.exp()?;
+            let faded = fading.mul(&keys.slice(3, column, column + 1)?)?;
+            let found = |rows: &Tensor, marks: &Tensor| rows.mul(&faded)?.sum(-1, true)?.mul(&of(marks)?);
+            alike.push(found(keys, &self.minus_earlier)?);
+            attention.push(found(queries, &self.seen)?);
+            kept.push(faded.slice(3, CHANNELS - 1, CHANNELS)?);
+        }
+        let joined = |parts: &[Tensor], axis: i32| concatenate(&parts.iter().collect::<Vec<_>>(), axis);
+        Ok((joined(&alike, 4)?, joined(&attention, 4)?, joined(&kept, 3)?))
     }
 
     /// The inverse of `I - B` for strictly lower triangles `B` `[batch, size, size]`, by blocks: the two halves of the
@@ -209,7 +246,11 @@ fn step(tokens: &DeltaRuleInputs, state: &Tensor) -> Result<(Tensor, Tensor)> {
     };
     let per_head = |x: &Tensor| x.reshape(&[key_heads, shared, 1, 1]);
     let key = tokens.keys.reshape(&[key_heads, 1, key_width, 1])?;
-    let faded = state.mul(&per_head(&tokens.log_decays.exp()?)?)?;
+    let decays = tokens.log_decays.exp()?;
+    let faded = match decays.shape().len() {
+        3 => state.mul(&decays.reshape(&[key_heads, shared, 1, key_width])?)?,
+        _ => state.mul(&per_head(&decays)?)?,
+    };
     let value = tokens.values.reshape(&[key_heads, shared, value_width, 1])?;
     let correction = value.sub(&faded.matmul(&key)?)?.mul(&per_head(&tokens.betas)?)?;
     let key = key.reshape(&[key_heads, 1, 1, key_width])?;

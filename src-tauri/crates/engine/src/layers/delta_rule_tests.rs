@@ -12,6 +12,8 @@ const VALUE_WIDTH: usize = 20;
 /// Numbers of a sequence of tokens, in plain vectors.
 struct Text {
     length: usize,
+    /// Decays of a head: one, or one for each number of a key.
+    decay_width: usize,
     queries: Vec<f32>,
     keys: Vec<f32>,
     values: Vec<f32>,
@@ -59,6 +61,7 @@ impl Text {
         let heads = length * KEY_HEADS * SHARED;
         Self {
             length,
+            decay_width: 1,
             queries,
             keys,
             values: (0..heads * VALUE_WIDTH).map(|_| numbers.between(-1.0, 1.0)).collect(),
@@ -67,6 +70,15 @@ impl Text {
                 .collect(),
             betas: (0..heads).map(|_| numbers.next()).collect(),
         }
+    }
+
+    /// The same with a decay for each number of a key.
+    fn by_channel(seed: u64, length: usize, alike: f32, (low, high): (f32, f32)) -> Self {
+        let (mut text, mut numbers) = (Self::new(seed, length, alike, (low, high)), Numbers(seed + 1000));
+        text.decay_width = KEY_WIDTH;
+        let count = text.log_decays.len() * KEY_WIDTH;
+        text.log_decays = (0..count).map(|_| numbers.between(low, high)).collect();
+        text
     }
 
     /// Some of the tokens as tensors.
@@ -82,7 +94,7 @@ impl Text {
             queries: part(&self.queries, KEY_HEADS, KEY_WIDTH),
             keys: part(&self.keys, KEY_HEADS, KEY_WIDTH),
             values: part(&self.values, heads, VALUE_WIDTH),
-            log_decays: part(&self.log_decays, heads, 1),
+            log_decays: part(&self.log_decays, heads, self.decay_width),
             betas: part(&self.betas, heads, 1),
         }
     }
@@ -103,11 +115,15 @@ impl Text {
                 };
                 let (query, key) = (vector(&self.queries), vector(&self.keys));
                 let at = token * heads + head;
-                let (decay, rate) = (f64::from(self.log_decays[at]).exp(), f64::from(self.betas[at]));
+                let rate = f64::from(self.betas[at]);
+                let decay = |number: usize| {
+                    let number = number % self.decay_width;
+                    f64::from(self.log_decays[at * self.decay_width + number]).exp()
+                };
                 for value in 0..VALUE_WIDTH {
                     let start = (head * VALUE_WIDTH + value) * KEY_WIDTH;
                     let row = &mut state[start..start + KEY_WIDTH];
-                    row.iter_mut().for_each(|x| *x *= decay);
+                    row.iter_mut().enumerate().for_each(|(number, x)| *x *= decay(number));
                     let dot = |row: &[f64], other: &[f64]| row.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
                     let correction = rate * (f64::from(self.values[at * VALUE_WIDTH + value]) - dot(row, &key));
                     row.iter_mut().zip(&key).for_each(|(x, key)| *x += correction * key);
@@ -149,11 +165,18 @@ fn chunks_equal_the_definition() {
         for alike in [0.0, 0.9, 0.999, 1.0] {
             for decays in DECAYS {
                 seed += 1;
-                let text = Text::new(seed, length, alike, decays);
-                let ((wanted, last), (found, state)) = (text.by_definition(), text.by_rule(&[length]));
-                let (outputs, states) = (distance(&found, &wanted), distance(&state, &last));
-                let told = format!("length {length}, keys alike {alike}, decays {decays:?}: {outputs:e} {states:e}");
-                assert!(outputs < 1e-5 && states < 1e-5, "{told}");
+                for text in [
+                    Text::new(seed, length, alike, decays),
+                    Text::by_channel(seed, length, alike, decays),
+                ] {
+                    let ((wanted, last), (found, state)) = (text.by_definition(), text.by_rule(&[length]));
+                    let (outputs, states) = (distance(&found, &wanted), distance(&state, &last));
+                    let told = format!(
+                        "length {length}, {} decays, keys alike {alike}, {decays:?}: {outputs:e} {states:e}",
+                        text.decay_width
+                    );
+                    assert!(outputs < 1e-5 && states < 1e-5, "{told}");
+                }
             }
         }
     }

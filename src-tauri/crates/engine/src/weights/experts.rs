@@ -79,6 +79,10 @@ impl Weights<'_> {
         for place in PREFIXES.map(|place| format!("{path}.{place}")) {
             for [up, down] in UNGATED {
                 let [up_path, down_path] = [up, down].map(|name| format!("{place}.{name}"));
+                let biases = [
+                    self.take_biases(&place, up, [experts, width])?,
+                    self.take_biases(&place, down, [experts, hidden])?,
+                ];
                 let (up, down) = if self.has(&format!("{up_path}.weight")) {
                     (
                         self.take_stack(&up_path, &rising)?,
@@ -97,11 +101,12 @@ impl Weights<'_> {
                 } else {
                     continue;
                 };
+                let [gate_up_bias, down_bias] = biases;
                 return Ok(ExpertMatrices {
                     gate_up: vec![up],
-                    gate_up_bias: None,
+                    gate_up_bias,
                     down,
-                    down_bias: None,
+                    down_bias,
                 });
             }
         }
@@ -263,6 +268,16 @@ impl Weights<'_> {
 
     fn take_bias(&mut self, name: &str, shape: &[i32]) -> Result<Option<Tensor>> {
         self.has(name).then(|| self.take(name, shape)).transpose()
+    }
+
+    /// The biases of a projection of all experts, stacked or one by one.
+    fn take_biases(&mut self, place: &str, name: &str, [experts, width]: [i32; 2]) -> Result<Option<Tensor>> {
+        if !self.has(&format!("{place}.0.{name}.bias")) {
+            return self.take_bias(&format!("{place}.{name}.bias"), &[experts, width]);
+        }
+        let each = (0..experts).map(|expert| self.take(&format!("{place}.{expert}.{name}.bias"), &[width]));
+        let each = each.collect::<Result<Vec<_>>>()?;
+        Ok(Some(stack(&each.iter().collect::<Vec<_>>(), 0)?))
     }
 
     fn take_gate_up_bias(&mut self, gate: &str, up: &str, shape: ExpertShape) -> Result<Option<Tensor>> {

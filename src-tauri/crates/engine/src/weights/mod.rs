@@ -213,6 +213,15 @@ impl<'a> Weights<'a> {
             .collect();
     }
 
+    /// Calls each tensor by the name that `of` has for its own; those that it has none for keep theirs. Adapters are
+    /// not asked.
+    pub fn rename_each(&mut self, of: impl Fn(&str) -> Option<String>) {
+        self.tensors = std::mem::take(&mut self.tensors)
+            .into_iter()
+            .map(|(name, tensor)| (of(&name).unwrap_or(name), tensor))
+            .collect();
+    }
+
     /// Turns the matrices whose names fit: rows become columns.
     pub fn turn(&mut self, fits: impl Fn(&str) -> bool) -> Result<()> {
         let turned = std::mem::take(&mut self.tensors).into_iter().map(|(name, stored)| {
@@ -223,6 +232,24 @@ impl<'a> Weights<'a> {
             Ok((name, stored))
         });
         self.tensors = turned.collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Makes unit vectors of the rows of a matrix that is not quantized.
+    pub fn unit_rows(&mut self, path: &str) -> Result<()> {
+        let name = format!("{path}.weight");
+        if self.has(&format!("{path}.scales")) {
+            return Ok(());
+        }
+        let Some(stored) = self.tensors.remove(&name) else {
+            return Ok(());
+        };
+        let rows = stored.read()?;
+        let wide = rows.astype(Dtype::Float32)?;
+        let least = Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?;
+        let length = wide.square()?.sum(-1, true)?.maximum(&least)?.rsqrt()?;
+        let unit = wide.mul(&length)?.astype(rows.dtype())?.contiguous()?;
+        self.tensors.insert(name, StoredTensor::from(unit));
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 38] = [
+const FAMILIES: [&str; 47] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -28,6 +28,7 @@ const FAMILIES: [&str; 38] = [
     "exaone4",
     "gpt2",
     "minicpm3",
+    "iquest-loop",
     "nanbeige",
     "nemotron_nas",
     "openelm",
@@ -46,6 +47,14 @@ const FAMILIES: [&str; 38] = [
     "olmo-hybrid",
     "jamba",
     "recurrent-gemma",
+    "kimi-linear",
+    "ring-linear",
+    "ling-3",
+    "longcat-flash",
+    "xing-4",
+    "baichuan-m1",
+    "gear-full",
+    "plamo2-1b",
 ];
 
 /// Tokens after each prompt: more than any of the windows.

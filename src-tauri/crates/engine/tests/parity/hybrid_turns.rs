@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind of layers, and one without attention.
-const STATES: [&str; 8] = [
+const STATES: [&str; 13] = [
     "qwen3.5",
     "lfm2",
     "granite-hybrid",
@@ -16,6 +16,11 @@ const STATES: [&str; 8] = [
     "mamba2",
     "jamba",
     "recurrent-gemma",
+    "kimi-linear",
+    "ring-linear",
+    "baichuan-m1",
+    "gear-full",
+    "plamo2-1b",
 ];
 
 async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> Heard {

@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 19] = [
+const SOME: [&str; 24] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -18,6 +18,7 @@ const SOME: [&str; 19] = [
     "deepseek-v3",
     "gpt2",
     "nanbeige",
+    "iquest-loop",
     "nemotron_nas",
     "afmoe",
     "laguna",
@@ -27,6 +28,10 @@ const SOME: [&str; 19] = [
     "deepseek-v32",
     "nemotron-h",
     "falcon-h1",
+    "kimi-linear",
+    "ling-2.5",
+    "baichuan-m1",
+    "plamo2-1b",
 ];
 
 async fn load(engine: &MlxEngine, model: &FolderSource) {

@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 22] = [
+const FAMILIES: [&str; 26] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -35,6 +35,10 @@ const FAMILIES: [&str; 22] = [
     "falcon-h1",
     "mamba",
     "recurrent-gemma",
+    "kimi-linear",
+    "ling-2.5",
+    "baichuan-m1",
+    "gear-full",
 ];
 
 /// Longer than the sliding windows, so that their rings turn within an answer.
@@ -267,8 +271,8 @@ async fn every_family_says_together_what_each_says_alone() {
     let written = Written::new(&python, seed(), &FAMILIES, true);
     let folder = tempfile::tempdir().unwrap();
     let engine = MlxEngine::start();
-    // How a prompt is parted depends on the time that its chunks take. The last bits do, too, and a key that is rounded to
-    // 16 bits makes a thousandth of them.
+    // How a prompt is parted depends on the time that its chunks take. The last bits do, too, and a key that is rounded
+    // to 16 bits makes a thousandth of them.
     engine.compute_exactly().unwrap();
     let mut answers = 0;
     for name in FAMILIES {

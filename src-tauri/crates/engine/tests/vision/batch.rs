@@ -10,7 +10,8 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 18] = [
+const ROWS: [&str; 20] = [
+    "dots_ocr",
     "falcon_ocr",
     "gemma3",
     "gemma3n",
@@ -20,6 +21,7 @@ const ROWS: [&str; 18] = [
     "glm_ocr",
     "hunyuan_vl",
     "internvl",
+    "kimi_vl",
     "lfm2_vl",
     "mistral3",
     "mllama",

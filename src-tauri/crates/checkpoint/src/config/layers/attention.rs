@@ -51,6 +51,9 @@ pub struct AttentionConfig {
     pub query_scaling: Option<QueryScaling>,
     /// A gate for what each head found.
     pub output_gate: Option<OutputGate>,
+    /// True if keys and values are sums of their own and of the token's before, with factors for each head, `conv_k`
+    /// and `conv_v` (Baichuan M1).
+    pub key_conv: bool,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,
 }
@@ -79,6 +82,7 @@ impl AttentionConfig {
             head_gain: false,
             query_scaling: None,
             output_gate: None,
+            key_conv: false,
             sinks: false,
         }
     }
@@ -120,6 +124,8 @@ pub enum QkNorm {
     None,
     /// `q_norm`, `k_norm` over the width of one head (Qwen 3).
     PerHead,
+    /// The same with factors for each head by itself, `q_weight`, `k_weight`, and an epsilon of 1e-6 (PLaMo 2).
+    EachHead,
     /// The same without factors (Muse Glimmer).
     PerHeadBare,
     /// Without factors, and after they have turned (Llama 4).
@@ -146,7 +152,7 @@ impl QkNorm {
     pub(crate) fn cost(self) -> (HeadNorms, bool) {
         match self {
             Self::None => (HeadNorms::None, true),
-            Self::PerHead | Self::PerHeadBare => (HeadNorms::Together, true),
+            Self::PerHead | Self::EachHead | Self::PerHeadBare => (HeadNorms::Together, true),
             Self::PerHeadTurned | Self::PerHeadBareTurned => (HeadNorms::Together, false),
             Self::Whole => (HeadNorms::Separate, false),
         }
@@ -217,6 +223,7 @@ impl AttentionConfig {
             tiled: self.tiled,
             turns: self.rope.is_some(),
             gate: self.gate_width(),
+            key_conv: self.key_conv,
             sinks: self.sinks,
             capped: self.softcap.is_some(),
             bias: self.qkv_bias,

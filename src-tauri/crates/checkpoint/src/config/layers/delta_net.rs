@@ -1,4 +1,5 @@
-//! The gated delta net, `linear_attn` (Qwen 3.5, Qwen 3 Next, OLMo Hybrid).
+//! The gated delta net, `linear_attn` (Qwen 3.5, Qwen 3 Next, OLMo Hybrid), or `self_attn` if each number of a key has
+//! a decay of its own (Kimi Linear).
 
 use crate::config::limits::{check_kernel, check_nonzero, check_positive, check_state, check_width};
 use crate::error::{unusable, Error};
@@ -6,6 +7,9 @@ use crate::memory::{CacheFormat, MixerCost, Part, Prefill};
 
 /// Tokens that the engine's delta rule computes together.
 pub const RULE_CHUNK: u32 = 64;
+
+/// The same if each number of a key has a decay of its own.
+pub const CHANNEL_CHUNK: u32 = 16;
 
 /// Bytes of a number from the convolution to the gated norm: 32 bit floats on every backend.
 const WIDE: u64 = 4;
@@ -27,8 +31,21 @@ pub struct DeltaNetConfig {
     pub projections: DeltaProjections,
     /// True if rates reach up to 2 instead of 1, so that a state may turn its sign (`linear_allow_neg_eigval`).
     pub negates: bool,
+    /// Decays of each number of a key; `None` if a head has one for all.
+    pub channels: Option<ChannelDecays>,
     /// Added to the mean square in the norm of the output.
     pub norm_eps: f32,
+}
+
+/// Decays of each number of a key by itself, and a logistic gate of the output (Kimi Linear).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChannelDecays {
+    /// Width that decays and gate are projected through, `f_a_proj` and `f_b_proj`, `g_a_proj` and `g_b_proj`; `None`
+    /// if they are projected directly, `f_proj` and `g_proj` (Ling 3).
+    pub rank: Option<u32>,
+    /// The logarithm of the strongest decay, below 0, of which a logistic function gives the share; `None` if decays
+    /// are as strong as they like.
+    pub lower_bound: Option<f32>,
 }
 
 /// How a checkpoint keeps the projections of a delta net's input.
@@ -64,6 +81,12 @@ impl DeltaNetConfig {
         check_width("linear_num_value_heads", joined)?;
         check_state("linear_key_head_dim", values.saturating_mul(self.key_width.into()))?;
         check_positive("layer_norm_epsilon", self.norm_eps)?;
+        if let Some(channels) = self.channels {
+            check_nonzero("head_dim", channels.rank.unwrap_or(1))?;
+            check_width("head_dim", 2 * u64::from(channels.rank.unwrap_or(1)))?;
+            check_width("num_heads", 4 * keys + values)?;
+            check_positive("kda_lower_bound", -channels.lower_bound.unwrap_or(-1.0))?;
+        }
         check_kernel("linear_conv_kernel_dim", self.kernel)
     }
 }
@@ -76,16 +99,37 @@ impl DeltaNetConfig {
             u64::from(self.value_heads) * u64::from(self.value_width),
         )
     }
+
+    /// Decays of a token.
+    fn decays(&self) -> u64 {
+        let width = self.channels.map_or(1, |_| self.key_width);
+        u64::from(self.value_heads) * u64::from(width)
+    }
+
+    /// Width that decays and gate are projected through.
+    fn rank(&self) -> Option<u64> {
+        self.channels?.rank.map(u64::from)
+    }
+
+    /// Numbers that the first projection makes for the gate, the rates and the decays.
+    fn gates(&self) -> u64 {
+        let directly = self.widths().1 + self.decays();
+        u64::from(self.value_heads) + self.rank().map_or(directly, |rank| 2 * rank)
+    }
 }
 
 impl MixerCost for DeltaNetConfig {
     fn weights(&self, hidden: u64) -> Vec<Part> {
         let (keys, values) = self.widths();
-        vec![
-            Part::matrix(2 * keys + 2 * values + 2 * u64::from(self.value_heads), hidden),
+        let mut parts = vec![
+            Part::matrix(2 * keys + values + self.gates(), hidden),
             Part::plain(2 * keys + values, self.kernel.into()),
             Part::matrix(hidden, values),
-        ]
+        ];
+        if let Some(rank) = self.rank() {
+            parts.extend([Part::matrix(values, rank), Part::matrix(self.decays(), rank)]);
+        }
+        parts
     }
 
     fn cache(&self, _format: &CacheFormat, _positions: u64) -> u64 {
@@ -94,12 +138,16 @@ impl MixerCost for DeltaNetConfig {
     }
 
     fn prefill(&self, pass: &mut Prefill<'_>, _keys_alone: bool) {
-        let value_heads = u64::from(self.value_heads);
+        let (value_heads, decays) = (u64::from(self.value_heads), self.decays());
         let (keys, values) = self.widths();
         let mixed = 2 * keys + values;
         let rows = pass.rows;
         let wide = |pass: &mut Prefill<'_>, numbers: u64| pass.take(rows * numbers * WIDE, rows * numbers);
-        pass.product(pass.hidden, mixed + values + 2 * value_heads);
+        pass.product(pass.hidden, mixed + self.gates());
+        if let Some(rank) = self.rank() {
+            pass.product(rank, values);
+            pass.product(rank, decays);
+        }
         if pass.element != WIDE {
             wide(pass, mixed);
         }
@@ -107,10 +155,13 @@ impl MixerCost for DeltaNetConfig {
         wide(pass, mixed);
         pass.in_place(1);
         // Unit vectors, values in rows of their own, decays and rates.
-        for numbers in [2 * keys, 2 * keys, values, 6 * value_heads] {
+        for numbers in [2 * keys, 2 * keys, values, 3 * (value_heads + decays)] {
             wide(pass, numbers);
         }
-        self.rule(pass);
+        match self.channels {
+            Some(_) => self.rule_by_channel(pass),
+            None => self.rule(pass),
+        }
         // The norm of the outputs, its gate, and both in the type of the stream.
         for numbers in [values, values, values, values] {
             wide(pass, numbers);
@@ -174,6 +225,43 @@ impl DeltaNetConfig {
         pass.in_place(2 * chunks);
         for numbers in [rows * value_heads * value_width; 4] {
             make(pass, numbers);
+        }
+    }
+
+    /// The same if each number of a key has a decay of its own.
+    fn rule_by_channel(&self, pass: &mut Prefill<'_>) {
+        let chunk = u64::from(CHANNEL_CHUNK);
+        let (heads, width) = (u64::from(self.value_heads), u64::from(self.value_width));
+        let (rows, decays) = (pass.rows, self.decays());
+        let (chunks, values, squares) = (rows.div_ceil(chunk), heads * width, rows * chunk * heads);
+        let make = |pass: &mut Prefill<'_>, numbers: u64| pass.take(numbers * WIDE, numbers);
+        // Copies in the order of the chunks, and what is left of the state.
+        for _ in 0..5 {
+            make(pass, rows * decays);
+        }
+        // For each token of all chunks what later ones find of its key.
+        for _ in 0..chunk {
+            make(pass, rows * decays);
+            pass.in_place(8);
+        }
+        for _ in 0..8 {
+            make(pass, squares);
+        }
+        pass.in_place(12);
+        for _ in 0..4 {
+            make(pass, rows * decays);
+        }
+        let state = values * u64::from(self.key_width);
+        for _ in 0..chunks {
+            for numbers in [chunk * values, chunk * values, state, state] {
+                make(pass, numbers);
+            }
+            pass.in_place(1);
+        }
+        make(pass, chunks * state);
+        pass.in_place(2 * chunks);
+        for _ in 0..4 {
+            make(pass, rows * values);
         }
     }
 }

@@ -31,6 +31,9 @@ pub struct Mamba2Config {
     pub step_limit: (f32, f32),
     /// The norm of the output.
     pub norm: ScanNorm,
+    /// Width that steps are projected through by `bcdt_proj`, which makes them and the places of the convolved values,
+    /// in one group, and `dt_proj`; each is normed between. `None` if `in_proj` makes all (PLaMo 2).
+    pub step_rank: Option<u32>,
 }
 
 /// The norm of what a state-space layer gives, `norm`, and the gate.
@@ -68,19 +71,37 @@ impl Mamba2Config {
 
     /// Channels of the convolution: what is written, and where each group writes and reads.
     pub fn channels(&self) -> u64 {
+        if self.step_rank.is_some() {
+            return self.inner();
+        }
         let places = u64::from(self.groups).saturating_mul(self.state_width.into());
         self.inner().saturating_add(places.saturating_mul(2))
     }
 
+    /// Numbers that `bcdt_proj` makes.
+    pub fn made(&self) -> Option<u64> {
+        self.step_rank
+            .map(|rank| u64::from(rank) + 2 * u64::from(self.state_width))
+    }
+
+    /// Numbers that `in_proj` makes.
+    fn projected(&self) -> u64 {
+        let steps = self.step_rank.map_or(self.heads, |_| 0);
+        self.inner()
+            .saturating_add(self.channels())
+            .saturating_add(steps.into())
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
+        check_width("mamba_d_state", self.made().unwrap_or(0))?;
+        check_nonzero("mamba_d_state", self.step_rank.unwrap_or(1))?;
         if self.groups == 0 || self.heads == 0 || !self.heads.is_multiple_of(self.groups) {
             let reason = format!("{} heads cannot share {} groups", self.heads, self.groups);
             return unusable("n_groups", reason);
         }
         check_nonzero("mamba_head_dim", self.head_width)?;
         check_nonzero("state_size", self.state_width)?;
-        let joined = self.inner().saturating_add(self.channels());
-        check_width("mamba_head_dim", joined.saturating_add(self.heads.into()))?;
+        check_width("mamba_head_dim", self.projected())?;
         check_state("state_size", self.inner().saturating_mul(self.state_width.into()))?;
         check_kernel("conv_kernel", self.kernel)?;
         if self.step_limit.0 < 0.0 || self.step_limit.1 <= 0.0 {
@@ -98,11 +119,18 @@ impl Mamba2Config {
 
 impl MixerCost for Mamba2Config {
     fn weights(&self, hidden: u64) -> Vec<Part> {
-        vec![
-            Part::matrix(self.inner() + self.channels() + u64::from(self.heads), hidden),
+        let mut parts = vec![
+            Part::matrix(self.projected(), hidden),
             Part::plain(self.channels(), self.kernel.into()),
             Part::matrix(hidden, self.inner()),
-        ]
+        ];
+        if let (Some(made), Some(rank)) = (self.made(), self.step_rank) {
+            parts.extend([
+                Part::matrix(made, self.inner()),
+                Part::matrix(self.heads.into(), rank.into()),
+            ]);
+        }
+        parts
     }
 
     fn cache(&self, _format: &CacheFormat, _positions: u64) -> u64 {
@@ -114,13 +142,23 @@ impl MixerCost for Mamba2Config {
         let rows = pass.rows;
         let wide = |pass: &mut Prefill<'_>, numbers: u64| pass.take(rows * numbers * WIDE, rows * numbers);
         pass.hold_in_one_layer(self.held(pass));
-        pass.product(pass.hidden, inner + channels + heads);
+        pass.product(pass.hidden, self.projected());
         if pass.element != WIDE {
             wide(pass, channels);
         }
         pass.short_conv(channels, self.kernel.into(), WIDE);
         wide(pass, channels);
         pass.in_place(1);
+        if let (Some(made), Some(rank)) = (self.made(), self.step_rank) {
+            if pass.element != WIDE {
+                pass.make(inner);
+            }
+            pass.product(inner, made);
+            for _ in 0..3 {
+                pass.norm(made / 3, false);
+            }
+            pass.product(rank.into(), heads);
+        }
         // Steps and decays, what is written in rows of its own, and what passes by the states.
         for numbers in [heads, heads, heads] {
             wide(pass, numbers);
@@ -154,7 +192,7 @@ impl Mamba2Config {
     }
 
     /// The scan by chunks (the engine's `StateSpace::chunks`, in its order).
-    fn scan(&self, pass: &mut Prefill<'_>) {
+    pub(crate) fn scan(&self, pass: &mut Prefill<'_>) {
         let [heads, groups, state_width] = [self.heads, self.groups, self.state_width].map(u64::from);
         let (rows, inner) = (pass.rows, self.inner());
         let chunk = u64::from(SCAN_CHUNK).min(rows);

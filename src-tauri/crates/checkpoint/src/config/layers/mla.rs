@@ -2,7 +2,7 @@
 //! all that a cache keeps (DeepSeek-V2, arXiv:2405.04434).
 
 use crate::config::layers::attention::QueryScaling;
-use crate::config::limits::{check_head, check_nonzero, check_rotation, check_width};
+use crate::config::limits::{check_head, check_nonzero, check_positive, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
 use crate::memory::{CacheFormat, MixerCost, Part, Prefill, ScoreShape};
@@ -22,8 +22,8 @@ pub struct MlaConfig {
     pub qk_rope_head_dim: u32,
     /// Width of a value.
     pub v_head_dim: u32,
-    /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes).
-    pub rope: usize,
+    /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes); `None` if nothing turns (Kimi Linear).
+    pub rope: Option<usize>,
     /// Factor of the scores, without what the rope adds.
     pub scale: f32,
     /// Queries grow with their position (Mistral 4).
@@ -32,6 +32,10 @@ pub struct MlaConfig {
     pub indexer: Option<IndexerConfig>,
     /// True if what makes the short vectors, and o, must have a bias.
     pub bias: bool,
+    /// Factor of the latents after their norm (LongCat Flash).
+    pub latent_factor: f32,
+    /// True if what each head found goes through a logistic gate, of which `g_proj` makes one number for it (Ling 3).
+    pub gated: bool,
     /// Added to the mean square in the norms of the short vectors.
     pub eps: f32,
 }
@@ -80,6 +84,7 @@ impl MlaConfig {
             + u64::from(self.v_head_dim);
         check_width("qk_nope_head_dim", u64::from(self.heads).saturating_mul(widest))?;
         check_width("q_lora_rank", self.q_lora_rank.unwrap_or(0).into())?;
+        check_positive("kv_lora_rank", self.latent_factor)?;
         if !(self.scale.is_finite() && self.scale > 0.0) {
             return unusable("rope_scaling", format!("it makes the attention's scale {}", self.scale));
         }
@@ -88,9 +93,10 @@ impl MlaConfig {
             // The index reads the short vectors of queries.
             self.q_lora_rank.ok_or(Error::MissingField("q_lora_rank"))?;
         }
-        match ropes.get(self.rope) {
-            Some(rope) if rope.dims == self.qk_rope_head_dim => Ok(()),
-            _ => unusable(
+        match self.rope.map(|rope| ropes.get(rope)) {
+            None => Ok(()),
+            Some(Some(rope)) if rope.dims == self.qk_rope_head_dim => Ok(()),
+            Some(_) => unusable(
                 "qk_rope_head_dim",
                 format!("the rope turns another number than {}", self.qk_rope_head_dim),
             ),
@@ -142,6 +148,7 @@ impl MixerCost for MlaConfig {
             Part::matrix(hidden, heads * value),
         ];
         parts.extend(self.q_lora_rank.map(|rank| Part::matrix(queries, rank.into())));
+        parts.extend(self.gated.then(|| Part::matrix(heads, hidden)));
         if let (Some(indexer), Some(rank)) = (self.indexer, self.q_lora_rank) {
             let (heads, width) = (u64::from(indexer.heads), u64::from(indexer.head_dim));
             parts.push(Part::matrix(heads * width, rank.into()));
@@ -160,7 +167,9 @@ impl MixerCost for MlaConfig {
         let (hidden, queries) = (pass.hidden, heads * (still + turning));
         pass.product(hidden, self.q_lora_rank.map_or(queries, u64::from) + rank + turning);
         pass.norm(rank, false);
-        pass.turn(turning);
+        if self.rope.is_some() {
+            pass.turn(turning);
+        }
         pass.grow(self);
         if keys_alone {
             return;
@@ -173,11 +182,16 @@ impl MixerCost for MlaConfig {
             indexer.prefill(pass, rank.into());
         }
         pass.in_place(1);
-        pass.turn(heads * turning);
+        if self.rope.is_some() {
+            pass.turn(heads * turning);
+        }
         // Keys and values of all positions are expanded.
-        let expanded = |width: u64| heads * pass.positions * width * pass.element;
-        for bytes in [expanded(still), expanded(still + turning), expanded(value)] {
-            pass.take(bytes, 0);
+        let expanded = |width: u64| (heads * pass.positions).saturating_mul(width * pass.element);
+        let widths = [still, still + turning, value];
+        match self.indexer {
+            Some(_) => widths.map(expanded).into_iter().for_each(|bytes| pass.take(bytes, 0)),
+            // Those of one layer are gone before the next one has its own.
+            None => pass.hold_in_one_layer(expanded(widths.iter().sum())),
         }
         pass.make(queries);
         pass.attend(&ScoreShape {
@@ -189,6 +203,11 @@ impl MixerCost for MlaConfig {
             capped: false,
             masked: false,
         });
+        if self.gated {
+            pass.product(hidden, heads);
+            pass.make(heads * value);
+            pass.in_place(2);
+        }
         pass.product(heads * value, hidden);
     }
 }

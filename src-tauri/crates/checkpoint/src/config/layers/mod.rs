@@ -1,12 +1,15 @@
 //! Kinds of layers: for each its config, its checks and the memory that it costs. A file for each mixer, `dense` and
-//! `moe` for the feed-forward networks.
+//! `moe` for the feed-forward networks, `hyper` for what connects them.
 
 pub(crate) mod attention;
 pub(crate) mod cross_attention;
 pub(crate) mod delta_net;
 pub(crate) mod dense;
 pub(crate) mod gated_conv;
+pub(crate) mod hyper;
 pub(crate) mod joint;
+pub(crate) mod key_conv;
+pub(crate) mod lightning;
 pub(crate) mod linear;
 pub(crate) mod mamba;
 pub(crate) mod mamba2;

@@ -1,6 +1,7 @@
 //! A feed-forward of many experts, of which a router chooses a few for every token.
 
 use crate::config::activation::Activation;
+use crate::config::layers::dense::DenseConfig;
 use crate::config::limits::{check_nonzero, check_positive, check_range, check_width, MOST_EXPERTS};
 use crate::error::{unusable, Error};
 use crate::memory::{DenseCost, ExpertsCost, FeedForwardCost, LatentCost};
@@ -34,6 +35,15 @@ pub struct LatentMoeConfig {
     pub width: u32,
 }
 
+/// A network, and experts that read the same and are added after the next layer (LongCat Flash).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ShortcutConfig {
+    /// The network.
+    pub dense: DenseConfig,
+    /// The experts.
+    pub experts: MoeConfig,
+}
+
 /// How experts are chosen, and how much each of the chosen counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RouterConfig {
@@ -45,6 +55,8 @@ pub struct RouterConfig {
     pub normalised: bool,
     /// Factor of the scores of the chosen.
     pub factor: f32,
+    /// Experts after the others that give back what they get (LongCat Flash).
+    pub passing: u32,
     /// True if what goes into an expert is multiplied by its score, instead of what comes out (Llama 4).
     pub on_input: bool,
     /// If `e_score_correction_bias` is added to the scores for the choice, and for nothing else.
@@ -61,6 +73,7 @@ impl RouterConfig {
             softcap: None,
             normalised,
             factor: 1.0,
+            passing: 0,
             on_input: false,
             correction: Correction::None,
             groups: None,
@@ -94,6 +107,8 @@ pub enum Correction {
     IfPresent,
     /// It is.
     Always,
+    /// It is, by additions to the logits instead of the scores (Kolibri 1).
+    OfLogits,
 }
 
 /// Experts in groups of one size; only those of the best groups are chosen from.
@@ -153,6 +168,8 @@ impl SharedExpertConfig {
 pub enum Balance {
     /// As much as the experts.
     Sum,
+    /// As much as the experts, and both half (Command A with experts).
+    Mean,
     /// A number between 0 and 1, by `mlp.shared_expert_gate` (Qwen 2).
     Gated,
     /// A share, of which the experts have the rest, by `mlp.coefficient` with a bias (Klear).
@@ -163,6 +180,7 @@ impl MoeConfig {
     /// Refuses shapes that no model has.
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_range("num_experts", self.num_experts, 1..=MOST_EXPERTS)?;
+        check_range("zero_expert_num", self.router.passing, 0..=MOST_EXPERTS)?;
         if self.top_k == 0 || self.top_k > self.num_experts {
             let reason = format!("a token cannot use {} of {} experts", self.top_k, self.num_experts);
             return unusable("num_experts_per_tok", reason);
@@ -276,6 +294,7 @@ mod tests {
             | FeedForward::Plain(_)
             | FeedForward::Linear(_)
             | FeedForward::LatentMoe(_)
+            | FeedForward::Shortcut(_)
             | FeedForward::Absent => None,
         });
         feed_forwards.collect()

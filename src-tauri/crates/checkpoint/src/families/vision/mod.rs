@@ -1,6 +1,6 @@
 //! The towers of models that see, as `config.json` describes them: a file for each kind of tower, with the rows of the
-//! family that has no other file. True if a model sees is told by its weights as well: conversions for text alone keep the
-//! description and leave the tower out.
+//! family that has no other file. True if a model sees is told by its weights as well: conversions for text alone keep
+//! the description and leave the tower out.
 
 pub(crate) mod falcon_ocr;
 pub(crate) mod gemma4;
@@ -9,6 +9,7 @@ pub(crate) mod hunyuan;
 pub(crate) mod internvit;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
+pub(crate) mod moonvit;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
 mod shape;
@@ -24,8 +25,9 @@ pub use hunyuan::HunyuanVisionConfig;
 pub use internvit::InternVitConfig;
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
+pub use moonvit::MoonVitConfig;
 pub use pixtral::{PatchMerger, PixtralConfig};
-pub use qwen::{PositionTable, QwenVisionConfig, Windows};
+pub use qwen::{DotsParts, PositionTable, QwenVisionConfig, Windows};
 pub use shape::TowerShape;
 pub use siglip::{SiglipConfig, SiglipProjector};
 
@@ -40,6 +42,8 @@ pub enum VisionConfig {
     Siglip(SiglipConfig),
     /// Pixtral's and Mistral 3's.
     Pixtral(PixtralConfig),
+    /// That of Kimi-VL and Kimi K2.5.
+    MoonVit(MoonVitConfig),
     /// InternVL's.
     InternVit(InternVitConfig),
     /// GLM-4.1V's and GLM-OCR's.
@@ -63,6 +67,7 @@ impl VisionConfig {
             Self::Falcon(_) => true,
             Self::Qwen(_)
             | Self::Pixtral(_)
+            | Self::MoonVit(_)
             | Self::InternVit(_)
             | Self::Glm(_)
             | Self::Mllama(_)
@@ -87,6 +92,7 @@ impl VisionConfig {
             Self::Qwen(encoder) => encoder.cost(),
             Self::Siglip(encoder) => encoder.cost(),
             Self::Pixtral(encoder) => encoder.cost(),
+            Self::MoonVit(encoder) => encoder.cost(),
             Self::InternVit(encoder) => encoder.cost(),
             Self::Glm(encoder) => encoder.cost(),
             Self::Mllama(encoder) => encoder.cost(),

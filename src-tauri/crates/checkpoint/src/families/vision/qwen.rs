@@ -4,7 +4,7 @@
 
 use super::{check_patch, check_shapes, check_width, VisionConfig};
 use crate::config::activation::EncoderActivation;
-use crate::config::limits::{check_heads, check_quarters};
+use crate::config::limits::{check_heads, check_positive, check_quarters};
 use crate::config::Fields;
 use crate::error::{unusable, Error};
 use crate::memory::VisionCost;
@@ -34,12 +34,24 @@ pub struct QwenVisionConfig {
     pub gated: bool,
     /// True if patches are projected with a bias.
     pub patch_bias: bool,
+    /// The parts in which dots.ocr differs.
+    pub dots: Option<DotsParts>,
     /// Learned positions beside the rotation.
     pub positions: Option<PositionTable>,
     /// Windows that patches see each other in.
     pub windows: Option<Windows>,
     /// Layers whose states go to the language part besides: set k is added after its layer k.
     pub deepstack: Vec<u32>,
+}
+
+/// The parts in which the tower of dots.ocr differs from Qwen2.5-VL's: patches are normed as they come in, and tokens
+/// made of them by mean and variance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DotsParts {
+    /// Added to the mean square in the norms of the tower.
+    pub eps: f32,
+    /// True if patches are normed after the last layer.
+    pub normed_after: bool,
 }
 
 /// A square table of positions, which is stretched over each image.
@@ -69,6 +81,7 @@ fn list(fields: Fields<'_>, field: &'static str, default: &[u32]) -> Result<Vec<
 impl QwenVisionConfig {
     fn check(self) -> Result<VisionConfig, Error> {
         check_patch(self.patch_size)?;
+        check_positive("rms_norm_eps", self.dots.map_or(1.0, |dots| dots.eps))?;
         check_heads("num_heads", self.hidden_size, self.heads)?;
         let head_dim = self.hidden_size / self.heads;
         check_shapes(
@@ -118,6 +131,7 @@ fn parse(
         activation: EncoderActivation::named(vision.text("hidden_act")?.as_deref().unwrap_or(activation))?,
         gated: false,
         patch_bias: false,
+        dots: None,
         positions: None,
         windows: None,
         deepstack: Vec::new(),
@@ -144,6 +158,22 @@ pub(crate) fn qwen2_5(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig,
     config.windows = Some(Windows {
         tokens: tokens.and_then(|side| side.checked_div(config.patch_size)).unwrap_or(0),
         full_layers: list(vision, "fullatt_block_indexes", &[7, 15, 23, 31])?,
+    });
+    config.check()
+}
+
+/// dots.ocr. Defaults are those of the `configuration_dots.py` beside the weights.
+pub(crate) fn dots(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfig, Error> {
+    let mut config = parse(vision, [1536, 4224, 42, 14], "silu")?;
+    config.out_hidden_size = config.hidden_size;
+    config.hidden_size = vision.number("embed_dim")?.unwrap_or(1536);
+    config.layers = vision.number("num_hidden_layers")?.unwrap_or(42);
+    config.heads = vision.number("num_attention_heads")?.unwrap_or(12);
+    config.frames = vision.number("temporal_patch_size")?.unwrap_or(1);
+    config.gated = true;
+    config.dots = Some(DotsParts {
+        eps: vision.number("rms_norm_eps")?.unwrap_or(1e-5),
+        normed_after: vision.flag("post_norm")?.unwrap_or(true),
     });
     config.check()
 }

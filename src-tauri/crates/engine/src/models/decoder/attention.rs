@@ -8,16 +8,20 @@ use mlx::recording::{self, CacheOf, CachedAttention};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::cache::{Cache, PlainCache, RotatingCache};
+use crate::cache::{Cache, PlainCache, RecurrentCache, RotatingCache};
 use crate::error;
 use crate::kernels::kernels;
 use crate::layers::{
     each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, CappedAttention, Heads, Linear,
-    Projection, ResidualStream, RmsNorm,
+    Projection, ResidualStream, RmsNorm, ShortConv,
 };
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::loop_attention::LoopAttention;
 use crate::models::decoder::output_gate::OutputGate;
 use crate::models::decoder::step::{QueryScale, Step};
+
+/// Added to the mean square of a head if each has factors of its own.
+const EACH_HEAD_EPS: f32 = 1e-6;
 
 /// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
 #[derive(Parameters)]
@@ -44,11 +48,15 @@ pub struct Attention {
     clip: Option<(Tensor, Tensor)>,
     /// The gate that the output of each head goes through.
     output_gate: Option<OutputGate>,
+    /// The convolution of keys and values with those of the token before.
+    conv: Option<ShortConv>,
     /// The projections of queries, keys and values side by side, and the gate before or after them.
     qkv_proj: Linear,
     norms: HeadNorms,
     /// True if query head `i` reads key head `i` modulo their number.
     tiled: bool,
+    /// Its other way from the second loop on, if there is one.
+    looped: Option<LoopAttention>,
     /// The norm of what all heads found.
     output_norm: Option<RmsNorm>,
     /// `[heads]`.
@@ -113,26 +121,42 @@ impl Attention {
                 None => None,
             },
             output_gate: OutputGate::new(config)?,
+            conv: config.key_conv.then(|| key_conv(config, path, loading)).transpose()?,
             qkv_proj,
             norms,
             tiled: config.tiled,
             output_norm,
+            looped: None,
             sinks,
             o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * value_width, hidden)?,
         })
     }
 
-    /// An empty cache for its keys and values.
-    pub fn cache(&self) -> Cache {
-        match self.window {
+    /// Its empty caches for one sequence: keys and values, then the last of them as they were projected, if it
+    /// convolves them.
+    pub fn caches(&self, again: bool) -> Vec<Cache> {
+        let conv = self.conv.as_ref().map(|_| Cache::Recurrent(RecurrentCache::default()));
+        [self.cache(again)].into_iter().chain(conv).collect()
+    }
+
+    /// The same with what it does from the second loop on.
+    pub(super) fn looped(self, looped: Option<LoopAttention>) -> Self {
+        Self { looped, ..self }
+    }
+
+    /// An empty cache for its keys and values of the first loop, or of those after it.
+    pub fn cache(&self, again: bool) -> Cache {
+        let looped = self.looped.as_ref().filter(|_| again);
+        match looped.map_or(self.window, |looped| Some(looped.window)) {
             Some(window) => Cache::Rotating(RotatingCache::new(window)),
             None => Cache::Plain(PlainCache::default()),
         }
     }
 
-    /// The index of its mask in a step.
-    pub fn mask(&self) -> usize {
-        self.mask
+    /// The index of its mask in a step, in the first loop or in those after it.
+    pub fn mask(&self, again: bool) -> usize {
+        let looped = self.looped.as_ref().filter(|_| again);
+        looped.map_or(self.mask, |looped| looped.mask)
     }
 
     /// The attention's output for the normed stream, `[length, hidden]`.
@@ -154,6 +178,13 @@ impl Attention {
         let all = match &self.clip {
             Some((least, greatest)) => all.clip(least, greatest)?,
             None => all,
+        };
+        let (caches, all) = match &self.conv {
+            Some(conv) => {
+                let (keys, last) = caches.split_at_mut(caches.len() / 2);
+                (keys, self.convolve(conv, &all, last)?)
+            }
+            None => (caches, all),
         };
         let (queries, keys, values) = match self.split_heads(&all, step)? {
             Some((queries, keys, values)) => self.norms.turned(queries, keys, values)?,
@@ -193,6 +224,18 @@ impl Attention {
         }
     }
 
+    /// Queries, keys and values side by side, with keys and values of two tokens each.
+    fn convolve(&self, conv: &ShortConv, all: &Tensor, last: &mut [&mut Cache]) -> Result<Tensor> {
+        let (queries, end) = (self.heads * self.width, all.dim(1));
+        let projected = all.slice(1, queries, end)?;
+        let mixed = each_sequence(last, |rows, cache| {
+            let (projected, cache) = (rows.of(&projected)?, cache.recurrent());
+            cache.advance(projected.dim(0) as usize);
+            conv.forward(&projected, &mut cache.conv)
+        })?;
+        concatenate(&[&all.slice(1, 0, queries)?, &mixed], 1)
+    }
+
     /// The output `[rows, heads · width]` of heads that lie by the keys they share, in the order of the checkpoint.
     fn untiled(&self, attended: &Tensor) -> Result<Tensor> {
         let (rows, sharing) = (attended.dim(0), self.heads / self.key_heads);
@@ -200,10 +243,10 @@ impl Attention {
         by_key.swapaxes(1, 2)?.reshape(&[rows, self.heads * self.width])
     }
 
-    /// True if a query sees its chunk alone or values have another width than keys, which no kernel for recorded steps
-    /// does.
+    /// True if a query sees its chunk alone or two loops, keys are of two tokens or values have another width than
+    /// keys, which no kernel for recorded steps does.
     fn is_uncommon(&self) -> bool {
-        self.chunked || self.value_width != self.width
+        self.chunked || self.conv.is_some() || self.looped.is_some() || self.value_width != self.width
     }
 
     /// Attention of each sequence by its own cache, `[rows, heads · width]`.
@@ -233,17 +276,25 @@ impl Attention {
                     let chunk = &step.chunks[rows.index()];
                     (seen.since(chunk.start)?, &chunk.mask)
                 }
-                false => (seen, &step.masks[self.mask]),
+                false => (seen, &step.masks[self.mask(step.again)]),
             };
-            match &self.capped {
-                Some(capped) => capped.forward(&queries, &seen, mask),
-                None => scaled_dot_product_attention(&queries, &seen, scale, mask, self.sinks.as_ref()),
+            let near = match &self.capped {
+                Some(capped) => capped.forward(&queries, &seen, mask)?,
+                None => scaled_dot_product_attention(&queries, &seen, scale, mask, self.sinks.as_ref())?,
+            };
+            let Some(looped) = &self.looped else { return Ok(near) };
+            if !step.again {
+                looped.keep(step, seen);
+                return Ok(near);
             }
+            let (first, mask) = (looped.first(step, rows.index()), &step.masks[self.mask]);
+            let far = scaled_dot_product_attention(&queries, &first, scale, mask, None)?;
+            looped.mix(&queries, &far, &near)
         })
     }
 
-    /// Queries, keys and values `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1, width]`,
-    /// normed and turned.
+    /// Queries, keys and values `[1, heads, length, width]`, or those of several sequences `[sequences, heads, 1,
+    /// width]`, normed and turned.
     fn compose(&self, all: &Tensor, step: &Step<'_>) -> Result<(Tensor, Tensor, Tensor)> {
         if self.value_width != self.width {
             return self.compose_apart(all, step);
@@ -376,16 +427,36 @@ fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, 
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 
+/// The convolution of keys and values, by factors `conv_k` and `conv_v` `[1, 1, key heads, 1, 2]`, the earlier one
+/// first.
+fn key_conv(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<ShortConv> {
+    let (heads, width) = (config.key_heads as i32, config.head_dim as i32);
+    let mut filter = |name: &str| -> error::Result<Tensor> {
+        let factors = loading.weights.take(&format!("{path}.{name}"), &[1, 1, heads, 1, 2])?;
+        let rows = factors.reshape(&[heads, 1, 2])?.broadcast(&[heads, width, 2])?;
+        Ok(rows.reshape(&[heads * width, 2])?)
+    };
+    let conv = ShortConv::new(&concatenate(&[&filter("conv_k")?, &filter("conv_v")?], 0)?, None)?;
+    loading.weights.materialize(conv.tensors())?;
+    Ok(conv)
+}
+
 fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<HeadNorms> {
     let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
     let norm = loading.config.norm;
     let bare = matches!(config.qk_norm, QkNorm::PerHeadBare | QkNorm::PerHeadBareTurned);
+    if config.qk_norm == QkNorm::EachHead {
+        let mut factors = |name: &str, count: i32| loading.weights.take(&format!("{path}.{name}"), &[count, width]);
+        let rows = [factors("q_weight", heads)?, factors("k_weight", key_heads)?];
+        let factors = concatenate(&[&rows[0], &rows[1]], 0)?;
+        return Ok(HeadNorms::PerHead(RmsNorm::new(factors, EACH_HEAD_EPS)));
+    }
     let mut take = |name: &str, width: i32| match norm.bare || bare {
         true => Ok(ones(width, loading.dtype)?),
         false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm),
     };
     Ok(match config.qk_norm {
-        QkNorm::None => HeadNorms::None,
+        QkNorm::None | QkNorm::EachHead => HeadNorms::None,
         QkNorm::PerHead | QkNorm::PerHeadBare => {
             let queries = take("q_norm", width)?.reshape(&[1, width])?;
             let keys = take("k_norm", width)?.reshape(&[1, width])?;

@@ -1,7 +1,8 @@
-//! The gated delta net of Qwen 3.5, Qwen 3 Next and OLMo Hybrid: a short convolution makes queries, keys and values of the last
-//! tokens, and the gated delta rule carries a matrix per head from token to token in place of a cache of keys.
+//! The gated delta net of Qwen 3.5, Qwen 3 Next, OLMo Hybrid and Kimi Linear: a short convolution makes queries, keys
+//! and values of the last tokens, and the gated delta rule carries a matrix per head from token to token in place of a
+//! cache of keys.
 
-use checkpoint::config::decoder::{DeltaNetConfig, DeltaProjections};
+use checkpoint::config::decoder::{ChannelDecays, DeltaNetConfig, DeltaProjections};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
@@ -22,15 +23,26 @@ pub struct DeltaNet {
     key_width: i32,
     value_width: i32,
     /// The joined projection of queries, keys and values, the gate `z` of the output, `b` of the rates and `a` of the
-    /// decays.
+    /// decays; or what `z` and `a` are made of.
     in_proj: Linear,
+    /// The second projections of `z` and of `a`, if these have two.
+    from_ranks: Option<[Linear; 2]>,
+    /// Numbers of `z` and of `a` that `in_proj` makes.
+    gate_widths: [i32; 2],
+    /// Numbers of a key that have a decay of their own, or one decay for all.
+    decay_width: i32,
+    /// The logarithm of the strongest decay, if there is one.
+    lower_bound: Option<Tensor>,
+    /// True if the gate of the output is a logistic function.
+    logistic: bool,
     conv1d: ShortConv,
     /// Makes unit vectors.
     unit_norm: RmsNorm,
-    /// Added to `a`, `[value heads]`.
+    /// Added to `a`, `[value heads]`, or `[value heads, key width]`.
     dt_bias: Tensor,
-    /// How fast heads forget: minus e to `A_log`, `[value heads]`.
-    minus_speeds: Tensor,
+    /// How fast heads forget: minus e to `A_log`, `[value heads]`, or `[value heads, 1]`; without the sign if there is
+    /// a strongest decay.
+    speeds: Tensor,
     zero: Tensor,
     rule: DeltaRule,
     norm: RmsNorm,
@@ -40,7 +52,8 @@ pub struct DeltaNet {
 }
 
 impl DeltaNet {
-    /// Loads what stands below `path`: `in_proj_*`, `conv1d`, `A_log`, `dt_bias`, `norm` and `out_proj`.
+    /// Loads what stands below `path`: `in_proj_*`, `conv1d`, `A_log`, `dt_bias`, `norm` and `out_proj`; or what
+    /// [`in_proj`] lists, with `o_norm` and `o_proj` if each number of a key has a decay of its own.
     pub fn load(config: &DeltaNetConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (key_heads, value_heads) = (config.key_heads as i32, config.value_heads as i32);
         let (key_width, value_width) = (config.key_width as i32, config.value_width as i32);
@@ -61,13 +74,47 @@ impl DeltaNet {
             }
             false => ShortConv::load(weights, &joined, mixed, kernel, wide)?,
         };
-        let mut per_head =
-            |name: &str| Ok::<_, error::Error>(weights.take(&format!("{path}.{name}"), &[value_heads])?.to_f32()?);
-        let (a_log, dt_bias) = (per_head("A_log")?, per_head("dt_bias")?);
+        let channels = config.channels;
+        let (norm, out_proj) = channels.map_or(("norm", "out_proj"), |_| ("o_norm", "o_proj"));
+        let mut numbers = |name: &str, count: i32| {
+            let name = format!("{path}.{name}");
+            // Kimi's files have axes of one beside.
+            let shape = weights
+                .shape(&name)
+                .filter(|shape| shape.iter().product::<i32>() == count);
+            let shape = shape.map_or_else(|| vec![count], <[i32]>::to_vec);
+            Ok::<_, error::Error>(weights.take(&name, &shape)?.to_f32()?)
+        };
+        let decay_width = channels.map_or(1, |_| key_width);
+        let (a_log, dt_bias) = (
+            numbers("A_log", value_heads)?,
+            numbers("dt_bias", value_heads * decay_width)?,
+        );
+        let lower_bound = channels.and_then(|channels| channels.lower_bound);
+        let sign = lower_bound.map_or(-1.0, |_| 1.0);
         // Limited so that no decay becomes infinite times zero.
-        let minus_speeds: Vec<f32> = a_log.iter().map(|a| -a.exp().min(1e30)).collect();
+        let speeds: Vec<f32> = a_log.iter().map(|a| sign * a.exp().min(1e30)).collect();
+        let (speeds, dt_bias) = match channels {
+            Some(_) => (
+                Tensor::from_f32(&speeds, &[value_heads, 1]),
+                Tensor::from_f32(&dt_bias, &[value_heads, key_width]),
+            ),
+            None => (
+                Tensor::from_f32(&speeds, &[value_heads]),
+                Tensor::from_f32(&dt_bias, &[value_heads]),
+            ),
+        };
+        let rank = channels.and_then(|channels| channels.rank).map(|rank| rank as i32);
+        let (values, decays) = (value_heads * value_width, value_heads * decay_width);
+        let from_ranks = match rank {
+            Some(rank) => Some([
+                Linear::load(weights, &format!("{path}.g_b_proj"), rank, values)?,
+                Linear::load(weights, &format!("{path}.f_b_proj"), rank, decays)?,
+            ]),
+            None => None,
+        };
         let norm = weights
-            .take(&format!("{path}.norm.weight"), &[value_width])?
+            .take(&format!("{path}.{norm}.weight"), &[value_width])?
             .astype(Dtype::Float32)?;
         let root = (key_width as f32).sqrt();
         let unit = vec![1.0 / root; key_width as usize];
@@ -77,10 +124,15 @@ impl DeltaNet {
             key_width,
             value_width,
             in_proj,
+            from_ranks,
+            gate_widths: rank.map_or([values, decays], |rank| [rank, rank]),
+            decay_width,
+            lower_bound: Tensor::optional_scalar(lower_bound, Dtype::Float32)?,
+            logistic: channels.is_some(),
             conv1d,
             unit_norm: RmsNorm::new(Tensor::from_f32(&unit, &[key_width]), UNIT_EPS / key_width as f32),
-            dt_bias: Tensor::from_f32(&dt_bias, &[value_heads]),
-            minus_speeds: Tensor::from_f32(&minus_speeds, &[value_heads]),
+            dt_bias,
+            speeds,
             zero: Tensor::scalar(0.0, Dtype::Float32)?,
             rule: DeltaRule::new(),
             // Queries ought to be shorter by the root of the width. The norm undoes that up to what it adds to the
@@ -90,7 +142,7 @@ impl DeltaNet {
                 .negates
                 .then(|| Tensor::scalar(2.0, Dtype::Float32))
                 .transpose()?,
-            out_proj: Linear::load(weights, &format!("{path}.out_proj"), value_heads * value_width, hidden)?,
+            out_proj: Linear::load(weights, &format!("{path}.{out_proj}"), values, hidden)?,
         };
         weights.materialize(net.tensors())?;
         Ok(net)
@@ -106,7 +158,8 @@ impl DeltaNet {
         );
         // The end of each part of the projection.
         let mixed = 2 * keys + values;
-        let (z, a) = (mixed + values, mixed + values + 2 * heads);
+        let [gate, decays] = self.gate_widths;
+        let z = mixed + gate;
         let all = self.in_proj.forward(x)?;
 
         let mixing = all.slice(1, 0, mixed)?;
@@ -118,13 +171,13 @@ impl DeltaNet {
             .slice(1, 0, 2 * keys)?
             .reshape(&[length, 2 * self.key_heads, self.key_width])?;
         let units = self.unit_norm.forward(&units)?;
-        let b_a = all.slice(1, z, a)?.astype(Dtype::Float32)?;
-        // The logarithm of 1 + e to the input.
-        let speed = b_a
-            .slice(1, heads, 2 * heads)?
-            .add(&self.dt_bias)?
-            .logaddexp(&self.zero)?;
-        let betas = b_a.slice(1, 0, heads)?.sigmoid()?;
+        let (gate, b) = (all.slice(1, mixed, z)?, all.slice(1, z, z + heads)?);
+        let a = all.slice(1, z + heads, z + heads + decays)?;
+        let (gate, a) = match &self.from_ranks {
+            Some([of_gate, of_decays]) => (of_gate.forward(&gate)?, of_decays.forward(&a)?),
+            None => (gate, a),
+        };
+        let betas = b.astype(Dtype::Float32)?.sigmoid()?;
         let betas = match &self.doubled {
             Some(factor) => betas.mul(factor)?,
             None => betas,
@@ -135,7 +188,7 @@ impl DeltaNet {
             values: filtered
                 .slice(1, 2 * keys, mixed)?
                 .reshape(&[length, heads, self.value_width])?,
-            log_decays: speed.mul(&self.minus_speeds)?,
+            log_decays: self.log_decays(&a.astype(Dtype::Float32)?)?,
             betas,
         };
         let outputs = each_sequence(caches, |rows, cache| {
@@ -152,9 +205,25 @@ impl DeltaNet {
         })?;
 
         let normed = self.norm.forward(&outputs)?.reshape(&[length, values])?;
-        let gate = all.slice(1, mixed, z)?.astype(Dtype::Float32)?;
-        let gated = gate.sigmoid()?.mul(&gate)?.mul(&normed)?;
-        self.out_proj.forward(&gated.astype(x.dtype())?)
+        let gate = gate.astype(Dtype::Float32)?;
+        let share = match self.logistic {
+            true => gate.sigmoid()?,
+            false => gate.sigmoid()?.mul(&gate)?,
+        };
+        self.out_proj.forward(&share.mul(&normed)?.astype(x.dtype())?)
+    }
+
+    /// The logarithms of the decays, `[rows, value heads]` or `[rows, value heads, key width]`, by `a`, in 32 bits.
+    fn log_decays(&self, a: &Tensor) -> Result<Tensor> {
+        let a = match self.decay_width {
+            1 => a.add(&self.dt_bias)?,
+            width => a.reshape(&[a.dim(0), self.value_heads, width])?.add(&self.dt_bias)?,
+        };
+        match &self.lower_bound {
+            Some(strongest) => a.mul(&self.speeds)?.sigmoid()?.mul(strongest),
+            // The logarithm of 1 + e to the input.
+            None => a.logaddexp(&self.zero)?.mul(&self.speeds),
+        }
     }
 }
 
@@ -173,14 +242,26 @@ fn in_proj(config: &DeltaNetConfig, path: &str) -> Vec<Projection> {
             rows("in_proj_b", value_heads),
             rows("in_proj_a", value_heads),
         ],
-        DeltaProjections::Single => vec![
-            rows("q_proj", keys),
-            rows("k_proj", keys),
-            rows("v_proj", values),
-            rows("g_proj", values),
-            rows("b_proj", value_heads),
-            rows("a_proj", value_heads),
-        ],
+        DeltaProjections::Single => {
+            let (gate, decays) = match config.channels {
+                None => (rows("g_proj", values), rows("a_proj", value_heads)),
+                Some(ChannelDecays { rank: None, .. }) => {
+                    let decays = value_heads * config.key_width as i32;
+                    (rows("g_proj", values), rows("f_proj", decays))
+                }
+                Some(ChannelDecays { rank: Some(rank), .. }) => {
+                    (rows("g_a_proj", rank as i32), rows("f_a_proj", rank as i32))
+                }
+            };
+            vec![
+                rows("q_proj", keys),
+                rows("k_proj", keys),
+                rows("v_proj", values),
+                gate,
+                rows("b_proj", value_heads),
+                decays,
+            ]
+        }
         DeltaProjections::ByKeyHead => {
             let (query, value, shared) = (config.key_width as i32, values / key_heads, value_heads / key_heads);
             vec![

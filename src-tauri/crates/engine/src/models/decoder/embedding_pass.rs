@@ -1,5 +1,7 @@
 //! Reading complete texts with a decoder that makes embeddings: no caches stay, and several texts may share a pass.
 
+use std::cell::RefCell;
+
 use checkpoint::config::decoder::{DecoderConfig, Mixer};
 use mlx::ops::{ids_tensor, join};
 use mlx::tensor::Tensor;
@@ -36,10 +38,9 @@ impl Decoder {
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
-        if self.gains {
-            return Err(mlx::Error::Unsupported(
-                "embeddings of a model whose layers read them again".into(),
-            ));
+        if self.gains || self.loop_window || self.streams > 1 {
+            let reason = "texts read at once by a model whose layers read something again";
+            return Err(mlx::Error::Unsupported(reason.into()));
         }
         let masks = self
             .windows
@@ -67,6 +68,8 @@ impl Decoder {
             masks: pass.masks.clone(),
             chunks: Vec::new(),
             query_scaling: vec![None],
+            again: false,
+            first_loop: RefCell::default(),
             embedded: None,
             images: &[],
         };
@@ -76,9 +79,13 @@ impl Decoder {
                 self.begin_again(&mut stream)?;
             }
             let layer = &self.layers[layer];
-            let mut caches = layer.caches();
+            let mut caches = layer.caches(false);
             let caches = &mut caches.iter_mut().collect::<Vec<_>>();
-            layer.forward(&mut stream, &step, &self.residual_add, caches)?;
+            if layer.forward(&mut stream, &step, &self.residual_add, caches)?.is_some() {
+                return Err(mlx::Error::Unsupported(
+                    "embeddings of a model whose experts are added a layer later".into(),
+                ));
+            }
             pass.layer += 1;
         }
         pass.states = stream.sum()?.clone();

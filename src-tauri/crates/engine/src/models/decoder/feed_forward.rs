@@ -10,6 +10,7 @@ use crate::layers::{Linear, ResidualStream, RmsNorm};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mlp::Mlp;
 use crate::models::decoder::plain_mlp::PlainMlp;
+use crate::models::decoder::shortcut::Shortcut;
 use crate::models::decoder::sparse_moe::SparseMoe;
 
 /// A feed-forward part of any kind.
@@ -18,6 +19,7 @@ pub(super) enum FeedForward {
     Dense(Box<Mlp>),
     Plain(Box<PlainMlp>),
     SparseMoe(Box<SparseMoe>),
+    Shortcut(Box<Shortcut>),
     Linear(Linear),
 }
 
@@ -35,19 +37,30 @@ impl FeedForward {
             decoder::FeedForward::Plain(config) => Self::Plain(Box::new(PlainMlp::load(config, &path, loading)?)),
             decoder::FeedForward::Linear(config) => Self::Linear(linear_part(*config, &path, loading)?),
             decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
+            decoder::FeedForward::Shortcut(config) => Self::Shortcut(Box::new(Shortcut::load(config, &path, loading)?)),
             decoder::FeedForward::LatentMoe(config) => {
                 Self::SparseMoe(Box::new(SparseMoe::load_latent(config, &path, loading)?))
             }
         }))
     }
 
-    pub(super) fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
-        match self {
+    /// The output for the normed stream, and what is added after the next layer.
+    pub(super) fn forward(
+        &self,
+        stream: &mut ResidualStream<'_>,
+        norm: Option<&RmsNorm>,
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        let fed = match self {
             Self::Dense(mlp) => mlp.forward_normed(stream, norm),
             Self::Plain(mlp) => mlp.forward_normed(stream, norm),
             Self::SparseMoe(moe) => moe.forward(stream, norm),
             Self::Linear(linear) => linear.forward_normed(stream, norm),
-        }
+            Self::Shortcut(shortcut) => {
+                let (fed, later) = shortcut.forward(stream, norm)?;
+                return Ok((fed, Some(later)));
+            }
+        };
+        Ok((fed?, None))
     }
 }
 

@@ -31,12 +31,12 @@ impl Joint {
 
     /// Its empty caches: keys, then states.
     pub fn caches(&self) -> Vec<Cache> {
-        vec![self.attention.cache(), Cache::Recurrent(RecurrentCache::default())]
+        vec![self.attention.cache(false), Cache::Recurrent(RecurrentCache::default())]
     }
 
     /// The index of the attention's mask in a step.
     pub fn mask(&self) -> usize {
-        self.attention.mask()
+        self.attention.mask(false)
     }
 
     /// `[rows, hidden]` to the same. The caches are the keys of all sequences, then their states.

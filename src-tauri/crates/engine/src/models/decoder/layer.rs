@@ -12,6 +12,7 @@ use crate::error;
 use crate::layers::{ResidualStream, RmsNorm};
 use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::feed_forward::FeedForward;
+use crate::models::decoder::hyper::HyperConnection;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mixer::Mixer;
 use crate::models::decoder::norm::{self, Norm};
@@ -30,6 +31,8 @@ pub(super) struct Layer {
     /// Learned factors of the mixer's output, the network's, and the embeddings that are added after them.
     gains: Option<[Tensor; 3]>,
     post_feed_forward_norm: Option<RmsNorm>,
+    /// The connections of the mixer and of the network with several streams.
+    connections: Option<[HyperConnection; 2]>,
     /// True if the network reads the stream as it was before the mixer, normed as for the mixer if it has no norm.
     parallel: bool,
     /// The places of its caches among those of a sequence.
@@ -87,7 +90,7 @@ impl Layer {
             pre_feed_forward_norm.filter(|_| config.feed_forward != decoder::FeedForward::Absent);
         let mixer = Mixer::load(&config.mixer, layer, loading)?;
         let first = loading.caches;
-        loading.caches += mixer.as_ref().map_or(0, |mixer| mixer.caches().len());
+        loading.caches += mixer.as_ref().map_or(0, |mixer| mixer.caches(false).len());
         Ok(Self {
             caches: first..loading.caches,
             mixer,
@@ -97,34 +100,37 @@ impl Layer {
             post_feed_forward_norm: after(post_feed_forward_norm, after_network, loading.weights)?,
             parallel: matches!(config.norms, NormPlacement::Parallel | NormPlacement::ParallelPair),
             gains: gains(layer, loading)?,
+            connections: connections(layer, loading)?,
             feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
     }
 
-    /// Its empty caches for one sequence.
-    pub(super) fn caches(&self) -> Vec<Cache> {
-        self.mixer.as_ref().map_or_else(Vec::new, Mixer::caches)
+    /// Its empty caches for one sequence in the first loop, or in those after it.
+    pub(super) fn caches(&self, again: bool) -> Vec<Cache> {
+        self.mixer.as_ref().map_or_else(Vec::new, |mixer| mixer.caches(again))
     }
 
-    /// The index of its mask, and the place of the cache that tells it.
-    pub(super) fn mask(&self) -> Option<(usize, usize)> {
-        Some((self.mixer.as_ref()?.mask()?, self.caches.start))
+    /// The index of its mask in the first loop, or in those after it; the first of its caches tells it.
+    pub(super) fn mask(&self, again: bool) -> Option<usize> {
+        self.mixer.as_ref()?.mask(again)
     }
 
-    /// Takes the residual stream through this layer.
+    /// Takes the residual stream through this layer; what it gives back is to be added after the next one.
     pub(super) fn forward<'a>(
         &'a self,
         stream: &mut ResidualStream<'a>,
         step: &Step<'_>,
         residual_add: &ResidualAdd,
         caches: &mut [&mut Cache],
-    ) -> Result<()> {
+    ) -> Result<Option<Tensor>> {
         match (&self.mixer, &self.feed_forward) {
             (Some(Mixer::CrossAttention(cross)), _) => {
-                return self.cross_attend(cross, stream, step, residual_add, caches);
+                self.cross_attend(cross, stream, step, residual_add, caches)?;
+                return Ok(None);
             }
             (Some(mixer), Some(feed_forward)) if self.parallel => {
-                return self.beside((mixer, feed_forward), stream, step, residual_add, caches);
+                self.beside((mixer, feed_forward), stream, step, residual_add, caches)?;
+                return Ok(None);
             }
             _ => {}
         }
@@ -136,11 +142,35 @@ impl Layer {
             residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
         }
         let fed = |fed| self.gained(fed, 1);
-        self.add_fed(stream, residual_add, fed)?;
-        match &step.embedded {
-            Some(embedded) => residual_add.add(stream, self.gained(embedded.clone(), 2)?, None),
-            None => Ok(()),
+        let later = self.add_fed(stream, residual_add, fed)?;
+        if let Some(embedded) = &step.embedded {
+            residual_add.add(stream, self.gained(embedded.clone(), 2)?, None)?;
         }
+        Ok(later)
+    }
+
+    /// Takes several streams `[rows, streams, hidden]` through this layer.
+    pub(super) fn forward_streams(
+        &self,
+        streams: Tensor,
+        step: &Step<'_>,
+        caches: &mut [&mut Cache],
+    ) -> Result<Tensor> {
+        let (Some([of_mixer, of_network]), Some(mixer), Some(network)) =
+            (&self.connections, &self.mixer, &self.feed_forward)
+        else {
+            return Ok(streams);
+        };
+        let (read, written) = of_mixer.read(&streams)?;
+        let mixed = norm::read(
+            self.pre_mixer_norm.as_ref(),
+            &mut ResidualStream::new(read),
+            |stream, norm| mixer.forward(stream, norm, step, caches),
+        )?;
+        let streams = written.with(&mixed)?;
+        let (read, written) = of_network.read(&streams)?;
+        let (fed, _) = self.feed(network, &mut ResidualStream::new(read))?;
+        written.with(&fed)
     }
 
     /// A summand of the stream times its learned factor.
@@ -151,21 +181,23 @@ impl Layer {
         }
     }
 
-    /// Adds the network's output for the normed stream, changed by `change`, if there is a network.
+    /// Adds the network's output for the normed stream, changed by `change`, if there is a network; gives back what is
+    /// added later.
     fn add_fed<'a>(
         &'a self,
         stream: &mut ResidualStream<'a>,
         residual_add: &ResidualAdd,
         change: impl FnOnce(Tensor) -> Result<Tensor>,
-    ) -> Result<()> {
+    ) -> Result<Option<Tensor>> {
         let Some(feed_forward) = &self.feed_forward else {
-            return Ok(());
+            return Ok(None);
         };
-        let fed = self.feed(feed_forward, stream)?;
-        residual_add.add(stream, change(fed)?, self.post_feed_forward_norm.as_ref())
+        let (fed, later) = self.feed(feed_forward, stream)?;
+        residual_add.add(stream, change(fed)?, self.post_feed_forward_norm.as_ref())?;
+        Ok(later)
     }
 
-    fn feed(&self, feed_forward: &FeedForward, stream: &mut ResidualStream<'_>) -> Result<Tensor> {
+    fn feed(&self, feed_forward: &FeedForward, stream: &mut ResidualStream<'_>) -> Result<(Tensor, Option<Tensor>)> {
         norm::read(self.pre_feed_forward_norm.as_ref(), stream, |stream, norm| {
             feed_forward.forward(stream, norm)
         })
@@ -189,7 +221,7 @@ impl Layer {
         if self.pre_feed_forward_norm.is_some() {
             read = ResidualStream::new(stream.sum()?.clone());
         }
-        let fed = self.feed(feed_forward, &mut read)?;
+        let (fed, _) = self.feed(feed_forward, &mut read)?;
         residual_add.add(stream, mixed.add(&fed)?, None)
     }
 
@@ -214,8 +246,18 @@ impl Layer {
             cross.gate_attention(&found, &states)?,
             self.post_mixer_norm.as_ref(),
         )?;
-        self.add_fed(stream, residual_add, |fed| cross.gate_feed_forward(&fed, &states))
+        self.add_fed(stream, residual_add, |fed| cross.gate_feed_forward(&fed, &states))?;
+        Ok(())
     }
+}
+
+/// The connections of the parts of a layer with several streams.
+fn connections(layer: usize, loading: &mut LoadContext<'_, '_>) -> error::Result<Option<[HyperConnection; 2]>> {
+    let Some(hyper) = loading.config.hyper else {
+        return Ok(None);
+    };
+    let mut load = |name: &str| HyperConnection::load(&hyper, &format!("layers.{layer}.{name}"), loading);
+    Ok(Some([load("attn_hc")?, load("ffn_hc")?]))
 }
 
 /// The learned factors of a layer, one number each.

@@ -32,6 +32,11 @@ impl LayerOrder {
         step % self.caches.len()
     }
 
+    /// True from the second loop on.
+    pub(super) fn is_again(&self, step: usize) -> bool {
+        step >= self.caches.len()
+    }
+
     /// Each step and its layer.
     pub(super) fn run(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.steps()).map(|step| (step, self.layer(step)))

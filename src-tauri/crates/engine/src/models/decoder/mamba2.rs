@@ -8,8 +8,9 @@ use mlx::{Dtype, Result};
 
 use crate::cache::Cache;
 use crate::error;
-use crate::layers::{each_sequence, Linear, RmsNorm, ShortConv, StateSpace, StateSpaceInputs};
+use crate::layers::{each_sequence, Linear, Projection, RmsNorm, ShortConv, StateSpace, StateSpaceInputs};
 use crate::models::decoder::load_context::LoadContext;
+use crate::weights::Weights;
 
 /// From the convolution to the norm everything is 32 bit: the state sums up a complete text.
 #[derive(Parameters)]
@@ -20,6 +21,8 @@ pub struct Mamba2 {
     state_width: i32,
     /// The joined projection of the gate, of what the convolution reads, and of the steps.
     in_proj: Linear,
+    /// The projections of places and steps, if the convolved values make them.
+    inputs: Option<ScanInputs>,
     conv1d: ShortConv,
     /// Added to the steps, `[heads]`.
     dt_bias: Tensor,
@@ -35,6 +38,15 @@ pub struct Mamba2 {
     #[parameters(skip)]
     norm_kind: ScanNorm,
     out_proj: Linear,
+}
+
+/// Places and steps that are made of convolved values.
+#[derive(Parameters)]
+struct ScanInputs {
+    bcdt_proj: Linear,
+    /// Norms of what is written where, `B`, of what is read where, `C`, and of the steps.
+    norms: [RmsNorm; 3],
+    dt_proj: Linear,
 }
 
 impl Mamba2 {
@@ -55,7 +67,22 @@ impl Mamba2 {
             weights.require(&at(&format!("{part}.bias")))?;
         }
         let wide = Some(Dtype::Float32);
-        let in_proj = Linear::load(weights, &at("in_proj"), hidden, inner + channels + heads)?;
+        let (in_proj, inputs) = match config.step_rank {
+            None => (
+                Linear::load(weights, &at("in_proj"), hidden, inner + channels + heads)?,
+                None,
+            ),
+            Some(rank) => {
+                // The gate of a head lies beside what its convolution reads.
+                let parts = [0..head_width, head_width..2 * head_width];
+                let rows = Projection::new(at("in_proj"), 2 * inner).deinterleaved(&parts);
+                let in_proj = Linear::load_rows(weights, &[rows], hidden)?;
+                (
+                    in_proj,
+                    Some(ScanInputs::load(config, rank as i32, path, weights, eps)?),
+                )
+            }
+        };
         let conv1d = ShortConv::load(weights, &at("conv1d"), channels, config.kernel as i32, wide)?;
         let mut per_head = |name: &str| Ok::<_, error::Error>(weights.take(&at(name), &[heads])?.to_f32()?);
         let [a_log, dt_bias, passing] = [per_head("A_log")?, per_head("dt_bias")?, per_head("D")?];
@@ -81,6 +108,7 @@ impl Mamba2 {
             groups: config.groups as i32,
             state_width: config.state_width as i32,
             in_proj,
+            inputs,
             conv1d,
             dt_bias: Tensor::from_f32(&dt_bias, &[heads]),
             step_limit,
@@ -101,8 +129,7 @@ impl Mamba2 {
         let length = x.dim(0);
         let (inner, places) = (self.heads * self.head_width, self.groups * self.state_width);
         // The end of each part of the projection, and of what the convolution makes.
-        let mixed = 2 * inner + 2 * places;
-        let written = inner + places;
+        let mixed = 2 * inner + self.inputs.as_ref().map_or(2 * places, |_| 0);
         let all = self.in_proj.forward(x)?;
 
         let mixing = all.slice(1, inner, mixed)?;
@@ -110,9 +137,19 @@ impl Mamba2 {
             self.conv1d.forward(&rows.of(&mixing)?, &mut cache.recurrent().conv)
         })?;
         let filtered = filtered.sigmoid()?.mul(&filtered)?;
+        let (written, read, steps) = match &self.inputs {
+            Some(inputs) => inputs.of(&filtered.astype(x.dtype())?, self.state_width)?,
+            None => {
+                let written = inner + places;
+                (
+                    filtered.slice(1, inner, written)?,
+                    filtered.slice(1, written, written + places)?,
+                    all.slice(1, mixed, mixed + self.heads)?,
+                )
+            }
+        };
         // The logarithm of 1 + e to the input.
-        let steps = all
-            .slice(1, mixed, mixed + self.heads)?
+        let steps = steps
             .astype(Dtype::Float32)?
             .add(&self.dt_bias)?
             .logaddexp(&self.zero)?;
@@ -120,16 +157,16 @@ impl Mamba2 {
             Some((least, most)) => steps.clip(least, most)?,
             None => steps,
         };
-        let by_group = |start: i32| {
-            let part = filtered.slice(1, start, start + places)?;
-            part.reshape(&[length, self.groups, self.state_width])
-        };
+        let by_group = |part: &Tensor| part.reshape(&[length, self.groups, self.state_width]);
         let tokens = StateSpaceInputs {
-            values: filtered
-                .slice(1, 0, inner)?
-                .reshape(&[length, self.heads, self.head_width])?,
-            places: by_group(inner)?,
-            queries: by_group(written)?,
+            values: match &self.inputs {
+                Some(_) => filtered.reshape(&[length, self.heads, self.head_width])?,
+                None => filtered
+                    .slice(1, 0, inner)?
+                    .reshape(&[length, self.heads, self.head_width])?,
+            },
+            places: by_group(&written)?,
+            queries: by_group(&read)?,
             log_decays: steps.mul(&self.minus_speeds)?,
             steps,
         };
@@ -168,5 +205,36 @@ impl Mamba2 {
             ScanNorm::BeforeGate { .. } => normed(outputs)?.mul(&gate),
             ScanNorm::AfterGate { .. } | ScanNorm::Gate => normed(&outputs.mul(&gate)?),
         }
+    }
+}
+
+impl ScanInputs {
+    fn load(config: &Mamba2Config, rank: i32, path: &str, weights: &mut Weights<'_>, eps: f32) -> error::Result<Self> {
+        let (inner, width) = (config.inner() as i32, config.state_width as i32);
+        let at = |name: &str| format!("{path}.{name}");
+        let mut norm = |name: &str, width: i32| -> error::Result<RmsNorm> {
+            Ok(RmsNorm::new(weights.take(&at(name), &[width])?, eps))
+        };
+        let norms = [
+            norm("B_norm_weight", width)?,
+            norm("C_norm_weight", width)?,
+            norm("dt_norm_weight", rank)?,
+        ];
+        Ok(Self {
+            bcdt_proj: Linear::load(weights, &at("bcdt_proj"), inner, rank + 2 * width)?,
+            norms,
+            dt_proj: Linear::load(weights, &at("dt_proj"), rank, config.heads as i32)?,
+        })
+    }
+
+    /// Places that are written and read, `[rows, width]`, in 32 bits, and steps `[rows, heads]`.
+    fn of(&self, values: &Tensor, width: i32) -> Result<(Tensor, Tensor, Tensor)> {
+        let all = self.bcdt_proj.forward(values)?;
+        let normed = |index: usize, from: i32, to: i32| self.norms[index].forward(&all.slice(1, from, to)?);
+        Ok((
+            normed(0, 0, width)?.astype(Dtype::Float32)?,
+            normed(1, width, 2 * width)?.astype(Dtype::Float32)?,
+            self.dt_proj.forward(&normed(2, 2 * width, all.dim(1))?)?,
+        ))
     }
 }

@@ -15,6 +15,7 @@ use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm
 use crate::models::decoder::by_head::by_head;
 use crate::models::decoder::indexer::{Chosen, Indexer};
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::output_gate::OutputGate;
 use crate::models::decoder::step::Step;
 use crate::products::product_check::Layout;
 use crate::weights::{Matrix, Weights};
@@ -28,7 +29,7 @@ pub struct Mla {
     rope_dim: i32,
     value_dim: i32,
     mask: usize,
-    rope: usize,
+    rope: Option<usize>,
     /// q_a_proj, or q_proj if queries have no low rank, and kv_a_proj_with_mqa side by side.
     down_proj: Linear,
     /// q_a_layernorm and q_b_proj.
@@ -38,6 +39,8 @@ pub struct Mla {
     keys: HeadProjection,
     /// From the latent to each head's values.
     values: HeadProjection,
+    /// The gate that the output of each head goes through, and g_proj.
+    gate: Option<(OutputGate, Linear)>,
     o_proj: Linear,
     /// The index of the positions that are looked at.
     indexer: Option<Indexer>,
@@ -81,7 +84,8 @@ impl Mla {
         }
         let parts = [first, (name("kv_a_proj_with_mqa"), rank + rope_dim)];
         let (keys, values) = HeadProjection::load(config, path, loading)?;
-        let mscale = Some(loading.ropes[config.rope].score_factor()).filter(|factor| *factor != 1.0);
+        let score_factor = config.rope.map(|rope| loading.ropes[rope].score_factor());
+        let mscale = score_factor.filter(|factor| *factor != 1.0);
         let mut projected = |rank: u32| {
             let norm = RmsNorm::load(loading.weights, &name("q_a_layernorm"), rank as i32, config.eps)?;
             let proj = Linear::load(loading.weights, &name("q_b_proj"), rank as i32, queries)?;
@@ -91,6 +95,10 @@ impl Mla {
         let indexer = match (config.indexer, config.q_lora_rank) {
             (Some(indexer), Some(rank)) => Some(Indexer::load(indexer, rank as i32, &name("indexer"), loading)?),
             (Some(_) | None, _) => None,
+        };
+        let gate = |weights: &mut Weights<'_>| {
+            let proj = Linear::load(weights, &name("g_proj"), hidden, heads)?;
+            Ok::<_, error::Error>((OutputGate::by_head(heads), proj))
         };
         let mla = Self {
             heads,
@@ -102,9 +110,10 @@ impl Mla {
             rope: config.rope,
             down_proj: Linear::load_joined(loading.weights, &parts, hidden)?,
             queries: projected,
-            kv_a_layernorm: RmsNorm::load(loading.weights, &name("kv_a_layernorm"), rank, config.eps)?,
+            kv_a_layernorm: latent_norm(config, &name("kv_a_layernorm"), loading)?,
             keys,
             values,
+            gate: config.gated.then(|| gate(loading.weights)).transpose()?,
             o_proj: Linear::load(loading.weights, &name("o_proj"), heads * value_dim, hidden)?,
             indexer,
             scale: Tensor::scalar(config.scale, loading.dtype)?,
@@ -194,7 +203,10 @@ impl Mla {
             let queries = concatenate(&[&nope, &rotated], 3)?;
             scaled_dot_product_attention(&queries, &seen, 1.0, mask, None)
         })?;
-        self.o_proj.forward(&attended)
+        match &self.gate {
+            Some((gate, proj)) => self.o_proj.forward(&gate.apply(&attended, &proj.forward(x)?)?),
+            None => self.o_proj.forward(&attended),
+        }
     }
 
     /// One position with absorbed weights: queries are projected to the latents, so that no key of the past has to be
@@ -209,13 +221,27 @@ impl Mla {
     }
 
     fn rotate(&self, heads: &Tensor, step: &Step<'_>) -> Result<Tensor> {
-        step.ropes[self.rope].forward(heads, &step.rotations[self.rope])
+        match self.rope {
+            Some(rope) => step.ropes[rope].forward(heads, &step.rotations[rope]),
+            None => Ok(heads.clone()),
+        }
     }
 
     /// The rotary parts of keys for every head.
     fn spread(&self, keys: &Tensor) -> Result<Tensor> {
         keys.broadcast(&[1, self.heads, keys.dim(2), self.rope_dim])
     }
+}
+
+/// The norm of the latents, with the factor of what it gives.
+fn latent_norm(config: &MlaConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<RmsNorm> {
+    let rank = config.kv_lora_rank as i32;
+    let factors = loading.weights.take(&format!("{path}.weight"), &[rank])?;
+    let factors = match config.latent_factor {
+        1.0 => factors,
+        factor => factors.mul(&Tensor::scalar(factor, factors.dtype())?)?,
+    };
+    Ok(RmsNorm::new(factors, config.eps))
 }
 
 /// The matrix in the form in which the device multiplies the rows of each head: on a CPU as numbers, in both directions

@@ -11,11 +11,15 @@ mod delta_net;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
+mod hyper;
 mod indexer;
 mod joint;
+mod key_conv;
 mod layer;
 mod layer_order;
+mod lightning;
 mod load_context;
+mod loop_attention;
 mod mamba;
 mod mamba2;
 mod mixer;
@@ -28,8 +32,11 @@ mod positions;
 mod residual_add;
 mod rg_lru;
 mod router;
+mod shortcut;
 mod sparse_moe;
 mod step;
+
+use std::cell::RefCell;
 
 use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, OriginalMark, QueryScaling};
 use mlx::parameters::Parameters;
@@ -83,6 +90,10 @@ pub struct Decoder {
     /// True if several texts may be read one after another in one pass.
     packs: bool,
     bidirectional: bool,
+    /// Streams between the layers.
+    streams: i32,
+    /// True if the second loop reads the keys of the first one.
+    loop_window: bool,
     /// True if every layer adds the embeddings.
     gains: bool,
     logits_factor: Option<Tensor>,
@@ -97,8 +108,14 @@ impl Decoder {
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
         config.renames.iter().for_each(|table| weights.rename(table));
+        if config.halved_layers {
+            weights.rename_each(of_half);
+        }
         let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
+        if config.unit_lm_head {
+            weights.unit_rows("lm_head")?;
+        }
         let (hidden, vocabulary) = (config.hidden_size as i32, config.vocab_size as i32);
         let dtype = weights
             .dtype_of_matrix("embed_tokens")
@@ -157,8 +174,10 @@ impl Decoder {
                 .into_iter()
                 .enumerate()
                 .filter_map(|(index, window)| {
-                    let mut masks = layers.iter().filter_map(Layer::mask);
-                    masks.find_map(|(mask, cache)| (mask == index).then_some((window, cache)))
+                    let has =
+                        |(step, layer): &(usize, usize)| layers[*layer].mask(order.is_again(*step)) == Some(index);
+                    let (step, _) = order.run().find(has)?;
+                    Some((window, order.caches(step).start))
                 })
                 .collect(),
             layers,
@@ -172,6 +191,8 @@ impl Decoder {
             }),
             norm,
             gains: config.gains,
+            loop_window: config.loop_window.is_some(),
+            streams: config.hyper.map_or(1, |hyper| hyper.streams as i32),
             logits_factor: match config.gains {
                 true => Some(weights.take("lm_head_gain.w_g", &[1])?),
                 false => scalar(config.logits_divisor.map(f32::recip))?,
@@ -209,8 +230,9 @@ impl Decoder {
 
     /// The empty caches of all layers, as often as the stream goes through them.
     pub fn caches(&self) -> Vec<Cache> {
-        let layers = self.order.run().map(|(_, layer)| &self.layers[layer]);
-        layers.flat_map(Layer::caches).collect()
+        let run = self.order.run();
+        run.flat_map(|(step, layer)| self.layers[layer].caches(self.order.is_again(step)))
+            .collect()
     }
 
     /// States `[rows, hidden]` of the tokens `[rows]` of `input`, which come next in the sequence of these caches; or
@@ -221,18 +243,39 @@ impl Decoder {
         let places = self.places(length, sequences)?;
         let embedded = input.place(self.embed(input.ids, places.as_ref())?)?;
         step.embedded = self.gains.then(|| embedded.clone());
+        if self.streams > 1 {
+            return self.forward_streams(&embedded, &step, sequences);
+        }
         let mut stream = ResidualStream::new(embedded);
+        let mut waiting = None;
         for (index, layer) in self.order.run() {
-            if layer == 0 && index > 0 {
+            step.again = self.order.is_again(index);
+            if layer == 0 && step.again {
                 self.begin_again(&mut stream)?;
             }
             let caches = &mut of_layer(sequences, self.order.caches(index));
-            self.layers[layer].forward(&mut stream, &step, &self.residual_add, caches)?;
+            let later = self.layers[layer].forward(&mut stream, &step, &self.residual_add, caches)?;
+            if let Some(part) = std::mem::replace(&mut waiting, later) {
+                self.residual_add.add(&mut stream, part, None)?;
+            }
             if let Some(deep) = input.deep(index)? {
                 stream.add(deep, None, None)?;
             }
         }
         Ok(stream.sum()?.clone())
+    }
+
+    /// The same with several streams, of which each begins as the embeddings; the mean of them comes out.
+    fn forward_streams(&self, embedded: &Tensor, step: &Step<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
+        let (rows, hidden) = (embedded.dim(0), embedded.dim(1));
+        let copied = embedded.reshape(&[rows, 1, hidden])?;
+        let mut streams = copied.broadcast(&[rows, self.streams, hidden])?;
+        for (index, layer) in self.order.run() {
+            let caches = &mut of_layer(sequences, self.order.caches(index));
+            streams = self.layers[layer].forward_streams(streams, step, caches)?;
+        }
+        let share = Tensor::scalar(1.0 / self.streams as f32, embedded.dtype())?;
+        streams.sum(1, false)?.mul(&share)
     }
 
     /// Ends a loop before another one.
@@ -313,6 +356,8 @@ impl Decoder {
                 None => Vec::new(),
             },
             query_scaling: offsets.iter().map(scale).collect(),
+            again: false,
+            first_loop: RefCell::default(),
             embedded: None,
             images: input.images,
         })
@@ -378,6 +423,21 @@ fn turn_projections(config: &DecoderConfig, weights: &mut Weights<'_>) -> error:
     weights.turn(|name| name.starts_with("layers.") && projections.iter().any(|projection| name.ends_with(projection)))
 }
 
+/// The name of a tensor of a layer that is two here: `layers.3.self_attn.1.…` is `layers.7.self_attn.…`, and what both
+/// halves share belongs to the first.
+fn of_half(name: &str) -> Option<String> {
+    let (layer, rest) = name.strip_prefix("layers.")?.split_once('.')?;
+    let (first, (part, inner)) = (layer.parse::<u32>().ok()?.checked_mul(2)?, rest.split_once('.')?);
+    match (part, inner.split_once('.')) {
+        ("mlps", Some((half, inner))) => Some(format!("layers.{}.mlp.{inner}", first + half.parse::<u32>().ok()?)),
+        (_, Some((half, inner))) if matches!(half, "0" | "1") => {
+            let half = u32::from(half == "1");
+            Some(format!("layers.{}.{part}.{inner}", first + half))
+        }
+        _ => Some(format!("layers.{first}.{rest}")),
+    }
+}
+
 /// The ropes for the heads of the layers that use them.
 fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Vec<Rope>> {
     let heads = config
@@ -386,11 +446,12 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
         .find_map(|layer| layer.mixer.attention().map(|attention| attention.heads as i32));
     let width = |index: usize| {
         config.layers.iter().find_map(|layer| match &layer.mixer {
-            decoder::Mixer::Mla(latent) if latent.rope == index => Some(latent.qk_rope_head_dim),
+            decoder::Mixer::Mla(latent) if latent.rope == Some(index) => Some(latent.qk_rope_head_dim),
             decoder::Mixer::Mla(latent) => {
                 let indexer = latent.indexer.filter(|indexer| indexer.rope == index);
                 indexer.map(|indexer| indexer.head_dim)
             }
+            decoder::Mixer::Lightning(lightning) if lightning.rope == index => Some(lightning.width),
             mixer => mixer
                 .attention()
                 .and_then(|attention| (attention.rope == Some(index)).then_some(attention.head_dim)),

@@ -60,11 +60,11 @@ impl Norm {
 
 /// Lets `part` read the normed stream. It gets the stream and a root mean square norm to apply, which kernels do on the
 /// way; no kernel does so with others.
-pub(super) fn read(
+pub(super) fn read<T>(
     norm: Option<&Norm>,
     stream: &mut ResidualStream<'_>,
-    part: impl FnOnce(&mut ResidualStream<'_>, Option<&RmsNorm>) -> Result<Tensor>,
-) -> Result<Tensor> {
+    part: impl FnOnce(&mut ResidualStream<'_>, Option<&RmsNorm>) -> Result<T>,
+) -> Result<T> {
     match norm {
         Some(Norm::Rms(norm)) => part(stream, Some(norm)),
         Some(norm @ Norm::Layer(_)) => part(&mut ResidualStream::new(norm.of(stream)?), None),

@@ -34,8 +34,17 @@ impl OutputGate {
         }))
     }
 
-    /// Its numbers, and the rest of what the projections gave, `[rows, …]`. One number for each head comes last, because
-    /// kernels read whole heads from where a row begins; those of whole heads come first.
+    /// A logistic gate of one number for each head.
+    pub fn by_head(heads: i32) -> Self {
+        Self {
+            heads,
+            width: 1,
+            zero: None,
+        }
+    }
+
+    /// Its numbers, and the rest of what the projections gave, `[rows, …]`. One number for each head comes last,
+    /// because kernels read whole heads from where a row begins; those of whole heads come first.
     pub fn split(&self, all: &Tensor) -> Result<(Tensor, Tensor)> {
         let (width, end) = (self.heads * self.width, all.dim(1));
         match self.width {

@@ -72,10 +72,10 @@ impl Router {
         let corrects = match router.correction {
             Correction::None => false,
             Correction::IfPresent => loading.weights.has(&name),
-            Correction::Always => true,
+            Correction::Always | Correction::OfLogits => true,
         };
         let mut correction = || {
-            let count = config.num_experts as i32;
+            let count = (config.num_experts + router.passing) as i32;
             // ERNIE's files have it as a row.
             let row = loading.weights.shape(&name).is_some_and(|shape| shape.len() == 2);
             let shape: &[i32] = if row { &[1, count] } else { &[count] };
@@ -139,10 +139,13 @@ impl Router {
                 squares.rsqrt()?.mul(&squares)?
             }
             _ if config.scoring == Scoring::Sigmoid => capped.astype(Dtype::Float32)?.sigmoid()?,
-            _ if alone => capped,
+            _ if alone => capped.clone(),
             _ => capped.softmax(1, true)?,
         };
-        let mut ranking = scores.clone();
+        let mut ranking = match config.correction {
+            Correction::OfLogits => capped.astype(Dtype::Float32)?,
+            Correction::None | Correction::IfPresent | Correction::Always => scores.clone(),
+        };
         if let Some(correction) = &self.correction {
             ranking = ranking.add(correction)?;
         }

@@ -6,7 +6,7 @@ use mlx::device::on_cuda;
 use mlx::fused::{self, Routed};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
-use mlx::Result;
+use mlx::{Dtype, Result};
 
 use crate::error;
 use crate::kernels::kernels;
@@ -23,6 +23,8 @@ pub struct SparseMoe {
     gates: Linear,
     /// How many outputs of that belong to the router.
     count: i32,
+    /// Experts that give back what they get.
+    passing: Option<Passing>,
     router: Router,
     experts: Experts,
     /// From the stream to what the experts see, and from what they give back to the stream.
@@ -30,9 +32,29 @@ pub struct SparseMoe {
     shared_experts: Option<Mlp>,
     /// One, if what goes into the experts is weighed.
     one: Option<Tensor>,
+    half: Tensor,
     /// How much these count.
     #[parameters(skip)]
     balance: Balance,
+}
+
+/// The constants of experts that give back what they get.
+#[derive(Parameters)]
+struct Passing {
+    /// The number of the last other expert.
+    last: Tensor,
+    /// A share of nothing.
+    nothing: Tensor,
+}
+
+impl Passing {
+    /// For those after `count` others.
+    fn new(count: i32, loading: &LoadContext<'_, '_>) -> Result<Self> {
+        Ok(Self {
+            last: Tensor::from_i32(&[count - 1], &[]),
+            nothing: Tensor::scalar(0.0, loading.dtype)?,
+        })
+    }
 }
 
 impl SparseMoe {
@@ -65,10 +87,11 @@ impl SparseMoe {
         seen: i32,
     ) -> error::Result<Self> {
         let (hidden, count) = (loading.config.hidden_size as i32, config.num_experts as i32);
-        let mut gates = vec![(format!("{path}.gate"), count)];
+        let routed = count + config.router.passing as i32;
+        let mut gates = vec![(format!("{path}.gate"), routed)];
         let balance = config.shared.map_or(Balance::Sum, |shared| shared.balance);
         match balance {
-            Balance::Sum => {}
+            Balance::Sum | Balance::Mean => {}
             Balance::Gated => gates.push((format!("{path}.shared_expert_gate"), 1)),
             Balance::Shares => {
                 loading.weights.require(&format!("{path}.coefficient.bias"))?;
@@ -96,7 +119,8 @@ impl SparseMoe {
         });
         Ok(Self {
             gates: Linear::load_joined(loading.weights, &gates, hidden)?,
-            count,
+            count: routed,
+            passing: (routed > count).then(|| Passing::new(count, loading)).transpose()?,
             router: Router::load(config, path, loading)?,
             experts: Experts::load(loading.weights, path, shape, chosen, activation)?,
             latents: None,
@@ -104,6 +128,7 @@ impl SparseMoe {
                 .map(|shared| Mlp::load(&shared, &format!("{path}.shared_experts"), loading))
                 .transpose()?,
             one: on_input.then(|| Tensor::scalar(1.0, loading.dtype)).transpose()?,
+            half: Tensor::scalar(0.5, loading.dtype)?,
             balance,
         })
     }
@@ -113,19 +138,21 @@ impl SparseMoe {
         if let Some(routed) = self.routed(stream, norm)? {
             let shares = self.router.scaled(routed.shares)?;
             let fed = self.feed(&routed.normed, &routed.experts, &shares)?;
-            return match &self.shared_experts {
-                Some(shared) => fed.add(&shared.forward(&routed.normed)?),
-                None => Ok(fed),
+            return match (&self.shared_experts, self.balance) {
+                (Some(shared), Balance::Mean) => fed.add(&shared.forward(&routed.normed)?)?.mul(&self.half),
+                (Some(shared), _) => fed.add(&shared.forward(&routed.normed)?),
+                (None, _) => Ok(fed),
             };
         }
         let x = &stream.normed(norm)?;
         let numbers = self.gates.forward(x)?;
         let routed = match self.balance {
-            Balance::Sum => numbers.clone(),
+            Balance::Sum | Balance::Mean => numbers.clone(),
             Balance::Gated | Balance::Shares => numbers.slice(1, 0, self.count)?,
         };
         let (indices, shares) = self.router.choose(&routed)?;
         let fed = match &self.one {
+            None if self.passing.is_some() => self.feed_or_pass(x, indices, shares)?,
             None => self.feed(x, &indices, &shares)?,
             Some(one) => self.weighed(x, &indices, &shares, one)?,
         };
@@ -135,6 +162,7 @@ impl SparseMoe {
         let shared = shared.forward(x)?;
         match self.balance {
             Balance::Sum => fed.add(&shared),
+            Balance::Mean => fed.add(&shared)?.mul(&self.half),
             Balance::Gated => {
                 let weight = numbers.slice(1, self.count, self.count + 1)?.sigmoid()?;
                 fed.add(&shared.mul(&weight)?)
@@ -160,6 +188,19 @@ impl SparseMoe {
             });
         }
         sum.map_or_else(|| Tensor::zeros(x.shape(), x.dtype()), Ok)
+    }
+
+    /// The same for experts of which some give back what they get.
+    fn feed_or_pass(&self, x: &Tensor, indices: Tensor, shares: Tensor) -> Result<Tensor> {
+        let Some(passing) = &self.passing else {
+            return self.feed(x, &indices, &shares);
+        };
+        let passes = indices.astype(Dtype::Int32)?.greater(&passing.last)?;
+        let back = passes.select(&shares, &passing.nothing)?.sum(1, true)?;
+        let shares = passes.select(&passing.nothing, &shares)?;
+        let first = Tensor::from_i32(&[0], &[]).astype(indices.dtype())?;
+        let fed = self.feed(x, &passes.select(&first, &indices)?, &shares)?;
+        fed.add(&x.mul(&back)?)
     }
 
     /// The output of the chosen experts for `x`, `[length, hidden]`.

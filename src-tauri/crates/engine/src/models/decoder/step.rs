@@ -1,11 +1,13 @@
 //! One step of the decoder: what its layers share.
 
+use std::cell::RefCell;
+
 use checkpoint::config::decoder::QueryScaling;
 use mlx::ops::Mask;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::cache::{composes, seen};
+use crate::cache::{composes, seen, KvView};
 use crate::layers::{Rope, Rotation};
 use crate::models::ChunkImage;
 
@@ -17,10 +19,15 @@ pub(super) struct Step<'a> {
     pub(super) rotations: Vec<Rotation>,
     /// One per window, for every sequence: one that has a single row sees all of its keys.
     pub(super) masks: Vec<Mask>,
-    /// The view of the next positions of each sequence in layers that stay in their chunk; none if there are no such layers.
+    /// The view of the next positions of each sequence in layers that stay in their chunk; none if there are no such
+    /// layers.
     pub(super) chunks: Vec<InChunk>,
     /// One per sequence.
     pub(super) query_scaling: Vec<Option<QueryScale>>,
+    /// True from the second loop through the layers on.
+    pub(super) again: bool,
+    /// The keys and values that each layer saw in the first loop, for each sequence, if the second one reads them.
+    pub(super) first_loop: RefCell<Vec<Vec<KvView>>>,
     /// The stream before the first layer, if layers add it.
     pub(super) embedded: Option<Tensor>,
     /// Images of the chunk.

@@ -14,6 +14,7 @@ mod linear;
 mod mllama;
 mod mobilenet;
 mod mobilenet_blocks;
+mod moonvit;
 mod patches;
 mod pixtral;
 mod qwen;
@@ -91,6 +92,8 @@ pub enum VisionTower {
     Siglip(siglip::Siglip),
     /// Pixtral's and Mistral 3's.
     Pixtral(pixtral::Pixtral),
+    /// Kimi-VL's.
+    MoonVit(moonvit::MoonVit),
     /// InternVL's.
     InternVit(internvit::InternVit),
     /// GLM's.
@@ -113,6 +116,7 @@ impl VisionTower {
             VisionConfig::Qwen(config) => Self::Qwen(qwen::QwenTower::load(config, hidden, weights)?),
             VisionConfig::Siglip(config) => Self::Siglip(siglip::Siglip::load(config, hidden, weights)?),
             VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
+            VisionConfig::MoonVit(config) => Self::MoonVit(moonvit::MoonVit::load(config, hidden, weights)?),
             VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
             VisionConfig::Glm(config) => Self::Glm(Box::new(glm::GlmTower::load(config, hidden, weights)?)),
             VisionConfig::Mllama(config) => Self::Mllama(mllama::Mllama::load(config, hidden, weights)?),
@@ -153,6 +157,7 @@ impl VisionTower {
                 Self::Qwen(tower) => tower.encode(&input, hook),
                 Self::Siglip(tower) => tower.encode(&input, hook),
                 Self::Pixtral(tower) => tower.encode(&input, hook),
+                Self::MoonVit(tower) => tower.encode(&input, hook),
                 Self::InternVit(tower) => tower.encode(&input, hook),
                 Self::Glm(tower) => tower.encode(&input, hook),
                 Self::MobileNet(tower) => tower.encode(&input, hook),

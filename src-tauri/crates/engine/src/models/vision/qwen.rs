@@ -1,5 +1,6 @@
-//! Qwen's vision encoders: 2-VL, 2.5-VL with windows, 3-VL and 3.5 with learned positions. References: transformers'
-//! `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py` and `modeling_qwen3_vl.py`.
+//! Qwen's vision encoders: 2-VL, 2.5-VL with windows, 3-VL and 3.5 with learned positions; and that of dots.ocr.
+//! References: transformers' `modeling_qwen2_vl.py`, `modeling_qwen2_5_vl.py` and `modeling_qwen3_vl.py`, and
+//! dots.ocr's `modeling_dots_vision.py`.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::vision::{PositionTable, QwenVisionConfig, TowerShape, Windows};
@@ -32,9 +33,13 @@ pub struct QwenTower {
     config: QwenVisionConfig,
     dtype: Dtype,
     patch_proj: Linear,
+    /// The norm of projected patches.
+    patch_norm: Option<Norm>,
     /// `[side, side, hidden]`.
     positions: Option<Tensor>,
     blocks: Vec<Block>,
+    /// The norm of patches after the last layer.
+    last_norm: Option<Norm>,
     merger: Merger,
     /// One for each layer of `deepstack`.
     deep_mergers: Vec<Merger>,
@@ -65,7 +70,8 @@ impl Merger {
         let width = hidden * (config.merge * config.merge) as i32;
         let [norm, up, down] = names.map(|name| format!("{path}.{name}"));
         let normed = if norm_together { width } else { hidden };
-        let norm = load_norm(config.gated, &norm, normed, EPS, weights)?;
+        let by_square = config.gated && config.dots.is_none();
+        let norm = load_norm(by_square, &norm, normed, EPS, weights)?;
         let dtype = weights.dtype_of_matrix(&up).unwrap_or(Dtype::Float32);
         Ok(Self {
             width,
@@ -92,7 +98,10 @@ impl QwenTower {
     pub(super) fn load(config: &QwenVisionConfig, text_width: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         check_outputs(config.out_hidden_size, text_width)?;
         let (hidden, side) = (config.hidden_size as i32, config.patch_size as i32);
-        let path = "vision_tower.patch_embed.proj";
+        let path = match config.dots {
+            Some(_) => "vision_tower.patch_embed.patchifier.proj",
+            None => "vision_tower.patch_embed.proj",
+        };
         if config.patch_bias {
             weights.require(&format!("{path}.bias"))?;
         }
@@ -102,6 +111,14 @@ impl QwenTower {
         let table = |table: PositionTable| load_table("vision_tower.pos_embed", table.side, hidden, weights);
         let positions = config.positions.map(table).transpose()?;
         let blocks = load_blocks(config, dtype, weights)?;
+        let mut normed = |path: &str, has: bool| {
+            let dots = config.dots.filter(|_| has);
+            dots.map(|dots| load_norm(true, path, hidden, dots.eps, weights))
+                .transpose()
+        };
+        let patch_norm = normed("vision_tower.patch_embed.patchifier.norm", true)?;
+        let after = config.dots.is_some_and(|dots| dots.normed_after);
+        let last_norm = normed("vision_tower.post_trunk_norm", after)?;
         const NAMES: [&str; 3] = ["norm", "linear_fc1", "linear_fc2"];
         const OLDER: [&str; 3] = ["ln_q", "mlp.0", "mlp.2"];
         // Qwen3-Omni has the newer vision encoder with the older names.
@@ -118,6 +135,8 @@ impl QwenTower {
         Ok(Self {
             dtype,
             patch_proj,
+            patch_norm,
+            last_norm,
             positions,
             blocks,
             merger: Merger::load(config, "vision_tower.merger", names, false, weights)?,
@@ -133,6 +152,9 @@ impl QwenTower {
         let inputs = COLOURS * (self.config.frames * self.config.patch_size * self.config.patch_size) as i32;
         let patches = input.rows(inputs)?.astype(self.dtype)?;
         let mut x = self.patch_proj.forward(&patches)?;
+        if let Some(norm) = &self.patch_norm {
+            x = norm.forward(&x)?;
+        }
         let mut places = in_squares(rows, columns, merge);
         if let Some(table) = &self.positions {
             let order: Vec<u32> = places.iter().map(|(row, column)| row * columns + column).collect();
@@ -161,6 +183,9 @@ impl QwenTower {
                 deep.push((set, self.deep_mergers[set].forward(&x)?));
             }
             pause(&x, hook)?;
+        }
+        if let Some(norm) = &self.last_norm {
+            x = norm.forward(&x)?;
         }
         deep.sort_by_key(|(set, _)| *set);
         let embeddings = self.merger.forward(&x)?;
@@ -237,16 +262,22 @@ impl Windowed {
 
 fn load_blocks(config: &QwenVisionConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Vec<Block>> {
     let network = match (config.gated, config.positions.is_some()) {
+        (true, _) if config.dots.is_some() => ["mlp.fc3", "mlp.fc2"],
         (true, _) => ["mlp.up_proj", "mlp.down_proj"],
         (false, true) => ["mlp.linear_fc1", "mlp.linear_fc2"],
         (false, false) => ["mlp.fc1", "mlp.fc2"],
+    };
+    let gate = if config.dots.is_some() {
+        "mlp.fc1"
+    } else {
+        "mlp.gate_proj"
     };
     let names = BlockNames {
         rms: config.gated,
         norms: ["norm1", "norm2"],
         qkv: &["attn.qkv"],
         output: "attn.proj",
-        gate: config.gated.then_some("mlp.gate_proj"),
+        gate: config.gated.then_some(gate),
         network,
         ..BlockNames::CLIP
     };
@@ -256,7 +287,7 @@ fn load_blocks(config: &QwenVisionConfig, dtype: Dtype, weights: &mut Weights<'_
         heads: config.heads,
         intermediate_size: config.intermediate_size,
         patch_size: config.patch_size,
-        eps: EPS,
+        eps: config.dots.map_or(EPS, |dots| dots.eps),
         activation: config.activation,
     };
     let path = |layer: u32| format!("vision_tower.blocks.{layer}");

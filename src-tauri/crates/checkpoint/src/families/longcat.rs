@@ -1,0 +1,101 @@
+//! LongCat Flash: two halves in each layer, each with attention over latents and a network, and experts that read what
+//! the first network reads and are added after the second. Some experts give back what they get. Defaults are those of
+//! the `configuration_longcat_flash.py` beside the weights.
+
+use super::deepseek::{self, INTERLEAVED};
+use super::row::FamilyRow;
+use super::shapes::Shapes;
+use super::source::Source;
+use crate::config::decoder::{Activation, DenseConfig, FeedForward, LmHead, Mixer, ShortcutConfig};
+use crate::config::limits::check_layers;
+use crate::config::moe::{Correction, MoeConfig, RouterConfig, Scoring};
+use crate::config::rope::Defaults;
+use crate::config::{Family, Fields};
+use crate::error::{unusable, Error};
+
+/// The rows of the family.
+pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("LongCat Flash", &["longcat_flash"], parse)];
+
+/// Names in the checkpoints.
+const NAMES: &[(&str, &str)] = &[
+    ("mlp.router.classifier", "mlp.gate"),
+    ("mlp.router.e_score_correction_bias", "mlp.gate.e_score_correction_bias"),
+];
+
+/// Added to the mean square in the norms of the latents.
+const LATENT_EPS: f32 = 1e-5;
+
+/// LongCat Flash.
+pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let layers = text.number("num_layers")?.unwrap_or(28u32);
+    let heads = text.required("num_attention_heads")?;
+    let shapes = Shapes {
+        hidden_size: text.required("hidden_size")?,
+        vocab_size: text.required("vocab_size")?,
+        layers: check_layers(layers.saturating_mul(2))?,
+        heads,
+        key_heads: heads,
+        head_dim: 0,
+        width: text.required("ffn_hidden_size")?,
+        eps: text.number("rms_norm_eps")?.unwrap_or(1e-5),
+        lm_head: LmHead::Untied,
+    };
+    let (hidden, width) = (shapes.hidden_size as f32, shapes.width);
+    let rope = Defaults {
+        theta: 10_000_000.0,
+        ..INTERLEAVED
+    };
+    let mut config = deepseek::shaped(text, shapes, Some(LATENT_EPS), text.required("v_head_dim")?, rope)?;
+    let factor = |field: &'static str, rank: Option<u32>| -> Result<f32, Error> {
+        let scaled = text.flag(field)?.unwrap_or(true);
+        Ok(match rank.filter(|rank| scaled && *rank > 0) {
+            Some(rank) => (hidden / rank as f32).sqrt(),
+            None => 1.0,
+        })
+    };
+    let queries = factor("mla_scale_q_lora", text.number("q_lora_rank")?)?;
+    let latents = factor("mla_scale_kv_lora", text.number("kv_lora_rank")?)?;
+    let experts = experts(text)?;
+    for (index, layer) in config.layers.iter_mut().enumerate() {
+        if let Mixer::Mla(latent) = &mut layer.mixer {
+            latent.scale *= queries;
+            latent.latent_factor = latents;
+        }
+        if index.is_multiple_of(2) {
+            let dense = DenseConfig {
+                width,
+                activation: Activation::Silu,
+                bias: false,
+            };
+            layer.feed_forward = FeedForward::Shortcut(ShortcutConfig { dense, experts });
+        }
+    }
+    config.halved_layers = true;
+    config.renames = &[NAMES];
+    config.family()
+}
+
+fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {
+    const KIND: &str = "zero_expert_type";
+    let passing = text.number("zero_expert_num")?.unwrap_or(0);
+    match text.text(KIND)?.as_deref() {
+        None | Some("identity") => {}
+        Some(_) if passing == 0 => {}
+        Some(other) => return unusable(KIND, format!("there are no experts of the kind `{other}`")),
+    }
+    Ok(MoeConfig {
+        num_experts: text.required("n_routed_experts")?,
+        top_k: text.required("moe_topk")?,
+        width: text.required("expert_ffn_hidden_size")?,
+        activation: Activation::Silu,
+        bias: false,
+        router: RouterConfig {
+            factor: text.number("routed_scaling_factor")?.unwrap_or(1.0),
+            correction: Correction::Always,
+            passing,
+            ..RouterConfig::new(Scoring::Softmax, text.flag("norm_topk_prob")?.unwrap_or(false))
+        },
+        shared: None,
+    })
+}
