@@ -157,7 +157,7 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
     },
     async importGguf(reference, onProgress) {
       const listed = host.gguf.find((model) => model.reference === reference);
-      const name = listed?.name ?? reference.split('/').at(-1)?.replace('.gguf', '') ?? '';
+      const name = listed?.name ?? reference.split('/').at(-1)?.replace(/\.gguf$/i, '') ?? '';
       const total = listed?.bytes ?? 1_000_000_000;
       host.stoppedImports.delete(reference);
       for (let step = 0; step <= 10; step++) {

@@ -130,8 +130,8 @@ export const models = translation({
   'remove.removed': 'أُزيل {name}.',
   'remove.chatTitle': '«{title}»',
 
-  'gguf.title': 'من Ollama وLM Studio',
-  'gguf.note': 'ينشئ Ponder نسخة بصيغته الخاصة. تبقى الملفات الأصلية كما هي.',
+  'gguf.title': 'نماذج GGUF',
+  'gguf.note': 'نماذج Ollama وLM Studio وملفات GGUF أخرى. ينشئ Ponder نسخة، وتبقى الملفات الأصلية كما هي.',
   'gguf.file': 'ملف GGUF',
   'gguf.import': 'استيراد',
   'gguf.importOf': 'استيراد {name}',

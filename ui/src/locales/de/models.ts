@@ -122,8 +122,8 @@ export const models = translation({
   'remove.removed': '{name} wurde entfernt.',
   'remove.chatTitle': '„{title}“',
 
-  'gguf.title': 'Aus Ollama und LM Studio',
-  'gguf.note': 'Ponder erstellt eine Kopie im eigenen Format. Die Originaldateien bleiben, wie sie sind.',
+  'gguf.title': 'GGUF-Modelle',
+  'gguf.note': 'Modelle von Ollama und LM Studio und andere GGUF-Dateien. Ponder erstellt eine Kopie; die Originale bleiben, wie sie sind.',
   'gguf.file': 'GGUF-Datei',
   'gguf.import': 'Importieren',
   'gguf.importOf': '{name} importieren',

@@ -120,8 +120,8 @@ export const models = {
   'remove.removed': 'Removed {name}.',
   'remove.chatTitle': '“{title}”',
 
-  'gguf.title': 'From Ollama and LM Studio',
-  'gguf.note': 'Ponder makes a copy in its own format. The original files stay as they are.',
+  'gguf.title': 'GGUF models',
+  'gguf.note': 'Models of Ollama and LM Studio, and other GGUF files. Ponder makes a copy. The original files stay as they are.',
   'gguf.file': 'GGUF file',
   'gguf.import': 'Import',
   'gguf.importOf': 'Import {name}',

@@ -66,6 +66,15 @@ describe('models of other programs', () => {
     expect(row('broken.gguf').querySelector('[data-testid="gguf-running"]')).not.toBeNull();
   });
 
+  it('are made of files that are dropped on the window', async () => {
+    await openLocal();
+    const folders = all('own-folder').length;
+    host.drop('/downloads/Tiny.GGUF');
+    await pass(10_000);
+    expect(row('Tiny').textContent).toContain('Imported');
+    expect(all('own-folder')).toHaveLength(folders);
+  });
+
   it('that are imported already say so', async () => {
     await openLocal();
     press('llama3.2', 'import-gguf');
