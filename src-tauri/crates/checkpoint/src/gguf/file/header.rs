@@ -92,7 +92,7 @@ impl Header {
         };
         parse(&mut bytes_of, part).map_err(|fault| match fault {
             Fault::Broken(reason) => Error::NotGguf {
-                file: super::name_of(path),
+                file: name_of(path),
                 reason,
             },
             Fault::Refused(error) => error,
@@ -241,6 +241,11 @@ fn value(bytes: &mut Bytes, kind: u32, key: &str) -> Parsed<Value> {
             None => return Err(format!("{of} is of the unknown kind {kind}").into()),
         },
     })
+}
+
+pub fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 /// Bytes of a whole number of this kind.

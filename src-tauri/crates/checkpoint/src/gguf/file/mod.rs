@@ -12,7 +12,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use header::Header;
+use header::{name_of, Header};
 
 pub use header::Stored;
 pub use kind::Kind;
@@ -156,11 +156,6 @@ fn not_gguf(path: &Path, reason: impl Into<String>) -> Error {
         file: name_of(path),
         reason: reason.into(),
     }
-}
-
-fn name_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    name.to_string_lossy().into_owned()
 }
 
 /// The path of a part of a model, by that of another one; `None` if it is no part.
