@@ -129,9 +129,9 @@ async fn write(
     let progress = FileProgress::new(args.json);
     let (stop, flag) = (CancellationToken::new(), CancelFlag::default());
     let work = {
-        let (engine, flag, mut tell) = (engine.clone(), flag.clone(), steps(progress.tell()));
+        let (engine, flag, tell) = (engine.clone(), flag.clone(), steps(progress.tell()));
         let (source, target) = (source.path.clone(), target.to_owned());
-        tokio::task::spawn_blocking(move || engine.quantize(&source, &target, recipe, flag, move |step| tell(step)))
+        tokio::task::spawn_blocking(move || engine.quantize(&source, &target, recipe, flag, tell))
     };
     let stopped = stop.clone();
     let cancel = tokio::spawn(async move {
