@@ -1,9 +1,11 @@
 //! The running imports of GGUF files, which a window may stop.
 
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use protocol::{Error, ErrorCode, Result};
 use tokio_util::sync::CancellationToken;
 
 /// The running imports, by their files.
@@ -12,10 +14,17 @@ pub struct GgufImports(Mutex<HashMap<PathBuf, CancellationToken>>);
 
 impl GgufImports {
     /// An import begins, and ends early when the app does.
-    pub fn begin(&self, file: &Path, app: &CancellationToken) -> CancellationToken {
-        let stop = app.child_token();
-        self.running().insert(file.to_owned(), stop.clone());
-        stop
+    ///
+    /// # Errors
+    /// `busy` if this file is being imported: two would be two models.
+    pub fn begin(&self, file: &Path, app: &CancellationToken) -> Result<CancellationToken> {
+        match self.running().entry(file.to_owned()) {
+            Entry::Occupied(_) => {
+                let message = format!("{} is being imported already", file.display());
+                Err(Error::new(ErrorCode::Busy, message))
+            }
+            Entry::Vacant(free) => Ok(free.insert(app.child_token()).clone()),
+        }
     }
 
     /// An import has ended.
@@ -33,5 +42,27 @@ impl GgufImports {
     fn running(&self) -> MutexGuard<'_, HashMap<PathBuf, CancellationToken>> {
         // Nothing that can panic runs under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_imported_once_at_a_time_and_can_be_stopped() {
+        let (imports, app) = (GgufImports::default(), CancellationToken::new());
+        let (file, other) = (Path::new("/a.gguf"), Path::new("/b.gguf"));
+        let stop = imports.begin(file, &app).expect("nothing runs");
+        let second = imports.begin(file, &app).expect_err("it runs");
+        assert_eq!(second.code, ErrorCode::Busy);
+        imports.stop(other);
+        assert!(!stop.is_cancelled());
+        imports.stop(file);
+        assert!(stop.is_cancelled() && !app.is_cancelled());
+        imports.end(file);
+        let again = imports.begin(file, &app).expect("it has ended");
+        app.cancel();
+        assert!(again.is_cancelled(), "the app ends");
     }
 }

@@ -48,7 +48,7 @@ pub async fn import_gguf(
     on_progress: Channel<VerifyProgress>,
 ) -> Result<GgufImport> {
     let (path, name) = app.run_blocking(move || source(&reference)).await?;
-    let stop = app.gguf_imports.begin(&path, &app.stop);
+    let stop = app.gguf_imports.begin(&path, &app.stop)?;
     let mut last = 0;
     let tell = move |progress: VerifyProgress| {
         // A few times per percent. The import goes on if the window was closed.
