@@ -8,7 +8,7 @@ use mlx::{Dtype, Error, Result};
 
 use crate::compiler::{Entry, Module};
 use crate::program;
-use crate::recorder::{nothing, shape_bytes, with, Argument, Grid, Launch, OFFSETS, PLACES, PLACE_BYTES};
+use crate::recorder::{nothing, shape_bytes, with, Argument, Grid, HeadsLaunch, Launch, OFFSETS, PLACES, PLACE_BYTES};
 
 /// Threads of a block: as many warps as the kernel counts on.
 const THREADS: u32 = 128;
@@ -25,6 +25,16 @@ const ENTRY: Entry = Entry {
     inputs: &["p", "queries", "keys", "values", "sinks", "places", "offsets"],
     outputs: &["result", "partial", "counter"],
     call: "ponder_cached_entry(p_shape, queries, keys, values, sinks, places, offsets, result, partial, counter);",
+    waits: false,
+};
+
+/// The same with the heads as a projection gives them.
+const PROJECTED: Entry = Entry {
+    inputs: &[
+        "p", "h", "all", "factors", "periods", "positions", "sinks", "places", "offsets",
+    ],
+    outputs: &["result", "partial", "counter"],
+    call: "ponder_projected_entry(p_shape, h_shape, all, factors, periods, positions, sinks, places, offsets, result, partial, counter);",
     waits: false,
 };
 
@@ -65,35 +75,42 @@ pub fn attend(attention: CachedAttention<'_>) -> Result<Option<Tensor>> {
     };
     let shape = shape.ok_or_else(of_width)?;
     let rows = with(|recorder| Ok(recorder.rows))?;
-    let plan = plan(attention, shape, rows)?.ok_or_else(of_width)?;
+    // Heads are made where they are read, if nothing else reads them.
+    let projected = match attention.cache {
+        CacheOf::Own(keys, values) => with(|recorder| Ok(recorder.take_heads([attention.queries, keys, values])))?,
+        CacheOf::Shared(_) => None,
+    };
+    let plan = plan(attention, shape, rows, projected.is_some())?.ok_or_else(of_width)?;
     with(|recorder| {
         if number == recorder.caches.len() {
             recorder.caches.push(shape);
         }
-        let queries = recorder.input(attention.queries)?;
-        let [keys, values] = match attention.cache {
-            CacheOf::Own(keys, values) => [recorder.input(keys)?, recorder.input(values)?],
-            CacheOf::Shared(_) => [nothing(), nothing()],
+        let heads = match projected {
+            Some(HeadsLaunch { numbers, inputs }) => [vec![nothing(), numbers], inputs].concat(),
+            None => {
+                let queries = recorder.input(attention.queries)?;
+                match attention.cache {
+                    CacheOf::Own(keys, values) => vec![queries, recorder.input(keys)?, recorder.input(values)?],
+                    CacheOf::Shared(_) => vec![queries, nothing(), nothing()],
+                }
+            }
         };
         let sinks = attention.sinks.map(|sinks| recorder.input(sinks)).transpose()?;
         let result = recorder.buffer(&plan.result, dtype, false)?;
         let partial = recorder.buffer(&plan.partial, Dtype::Float32, false)?;
         let counters = recorder.buffer(&plan.counters, Dtype::Uint32, true)?;
-        let arguments = [
-            nothing(),
-            nothing(),
-            queries,
-            keys,
-            values,
+        let mut arguments = vec![nothing(), nothing()];
+        arguments.extend(heads);
+        arguments.extend([
             sinks.unwrap_or_else(nothing),
             Argument::Buffer(PLACES, number * rows.count() * PLACE_BYTES),
             Argument::Buffer(OFFSETS, 0),
             Argument::Buffer(result.buffer, 0),
             Argument::Buffer(partial.buffer, 0),
             Argument::Buffer(counters.buffer, 0),
-        ];
+        ]);
         for (numbers, grid) in plan.launches {
-            let mut arguments = arguments.to_vec();
+            let mut arguments = arguments.clone();
             arguments[1] = Argument::Bytes(shape_bytes(&numbers));
             recorder.launches.push(Launch {
                 module: plan.module.clone(),
@@ -105,8 +122,9 @@ pub fn attend(attention: CachedAttention<'_>) -> Result<Option<Tensor>> {
     })
 }
 
-/// The launch of an attention to caches of this shape; `None` if the kernel does not fit its heads.
-fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows) -> Result<Option<Plan>> {
+/// The launch of an attention to caches of this shape; `None` if the kernel does not fit its heads. `projected` ones are
+/// made by it.
+fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows, projected: bool) -> Result<Option<Plan>> {
     let CachedAttention {
         queries,
         cache,
@@ -160,7 +178,11 @@ fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows) -> R
         "#define WIDTH {width}\n#define QUERIES {of_block}\n{}",
         include_str!("cuda/cached.cuh")
     );
-    let module = program::module(&format!("cached_{width}_{of_block}"), dtype, ENTRY, &functions)?;
+    let (name, entry) = match projected {
+        true => ("projected", PROJECTED),
+        false => ("cached", ENTRY),
+    };
+    let module = program::module(&format!("{name}_{width}_{of_block}"), dtype, entry, &functions)?;
     Ok(Some(Plan {
         module: Rc::new(module),
         launches,

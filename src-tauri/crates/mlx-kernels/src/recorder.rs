@@ -48,6 +48,14 @@ pub struct Launch {
     pub grid: Grid,
 }
 
+/// The launch that would make the heads of an attention, as far as the attention needs it to make them itself.
+pub struct HeadsLaunch {
+    /// Its numbers, as a kernel gets them.
+    pub numbers: Argument,
+    /// The addresses of what it reads: the projection, factors, periods, positions.
+    pub inputs: Vec<Argument>,
+}
+
 /// Memory that launches write.
 pub struct Buffer {
     /// Its size.
@@ -123,6 +131,36 @@ impl Recorder {
             lasts,
         });
         Ok(Launched::new(self.buffers.len() - 1, shape))
+    }
+
+    /// Takes back the last launch if it makes these queries, keys and values, and no values are normed.
+    pub fn take_heads(&mut self, made: [&Tensor; 3]) -> Option<HeadsLaunch> {
+        let launch = self.launches.last()?;
+        let [_, numbers @ Argument::Bytes(bytes), inputs @ .., _, _, _] = &*launch.arguments else {
+            return None;
+        };
+        // A kernel gets its numbers as a shape, in which each is one more.
+        let number = |place: usize| {
+            let bytes = bytes.get(place * 4..place * 4 + 4)?;
+            Some(i32::from_ne_bytes(bytes.try_into().ok()?) - 1)
+        };
+        let (heads, key_heads, normed) = (number(0)?, number(1)?, number(3)?);
+        let outputs = &launch.arguments[launch.arguments.len() - 3..];
+        let makes = |(output, tensor): (&Argument, &Tensor)| match (output, tensor.origin()) {
+            (Argument::Buffer(buffer, 0), Origin::Launch(launched)) => {
+                (*buffer, 0) == (launched.buffer, launched.offset) && is_dense(launched, tensor.shape())
+            }
+            _ => false,
+        };
+        let fits = launch.module.name().starts_with("ponder_three_")
+            && normed <= heads + key_heads
+            && outputs.iter().zip(made).all(makes);
+        let taken = fits.then(|| HeadsLaunch {
+            numbers: numbers.clone(),
+            inputs: inputs.to_vec(),
+        })?;
+        self.launches.pop();
+        Some(taken)
     }
 
     fn constant(&mut self, tensor: &Tensor) -> Argument {

@@ -53,9 +53,85 @@ __device__ __forceinline__ void ponder_scores(
   }
 }
 
+// Heads as another launch has made them: queries [rows, heads, WIDTH], keys and values [rows, key heads, WIDTH].
+struct PonderMade {
+  const T *queries, *keys, *values;
+  // Queries of a row from a head on.
+  __device__ __forceinline__ void read(int row, int heads, int, int head, int count, float (*to)[WIDTH]) const {
+    const T* from = queries + ((long)row * heads + head) * WIDTH;
+    for (int i = threadIdx.x; i < count * WIDTH; i += THREADS) to[i / WIDTH][i % WIDTH] = ponder_float(from[i]);
+  }
+  // The keys and values of a head of a row, to where the cache has them.
+  __device__ __forceinline__ void write(int row, int, int key_heads, int head, float*, T* to_keys, T* to_values) const {
+    const long from = ((long)row * key_heads + head) * WIDTH;
+    for (int i = threadIdx.x; i < WIDTH; i += THREADS) {
+      to_keys[i] = keys[from + i];
+      to_values[i] = values[from + i];
+    }
+  }
+};
+
+// Heads as a projection gives them, [rows, heads + 2 · key heads, WIDTH]: the first `normed` are normed, and queries and
+// keys turned, as ponder_heads does it.
+struct PonderProjected {
+  const T *all, *factors;
+  const float* periods;
+  const int* positions;
+  int normed, rotated;
+  bool neighbors;
+  float eps;
+
+  // By one warp, whose lanes have neighboring numbers.
+  __device__ __forceinline__ void make(int row, int rows, int head, float* to) const {
+    const int lane = threadIdx.x & 31;
+    const T* from = all + ((long)row * rows + head) * WIDTH + lane * PER;
+    float numbers[PER], squares = 0;
+#pragma unroll
+    for (int i = 0; i < PER; ++i) {
+      numbers[i] = ponder_float(from[i]);
+      squares += numbers[i] * numbers[i];
+    }
+    if (head < normed) {
+      const float scale = rsqrtf(ponder_warp_sum(squares) / WIDTH + eps);
+      const T* own = factors + (long)head * WIDTH + lane * PER;
+#pragma unroll
+      for (int i = 0; i < PER; ++i) numbers[i] = ponder_round(ponder_round(numbers[i] * scale) * ponder_float(own[i]));
+    }
+#pragma unroll
+    for (int i = 0; i < PER; ++i) to[lane * PER + i] = numbers[i];
+    __syncwarp();
+    const float position = static_cast<float>(positions[row]);
+    for (int pair = lane; pair < rotated / 2; pair += 32) {
+      const int one = neighbors ? 2 * pair : pair, other = neighbors ? one + 1 : pair + rotated / 2;
+      const float a = to[one], b = to[other];
+      float sine, cosine;
+      sincosf(position / periods[pair], &sine, &cosine);
+      to[one] = ponder_round(a * cosine - b * sine);
+      to[other] = ponder_round(a * sine + b * cosine);
+    }
+    __syncwarp();
+  }
+  __device__ __forceinline__ void read(int row, int heads, int key_heads, int head, int count, float (*to)[WIDTH]) const {
+    for (int i = threadIdx.x >> 5; i < count; i += WARPS) make(row, heads + 2 * key_heads, head + i, to[i]);
+  }
+  __device__ __forceinline__ void write(int row, int heads, int key_heads, int head, float* room, T* to_keys, T* to_values) const {
+    const int rows = heads + 2 * key_heads, lane = threadIdx.x & 31;
+    if (threadIdx.x < 32) {
+      make(row, rows, heads + head, room);
+#pragma unroll
+      for (int i = 0; i < PER; ++i) to_keys[lane * PER + i] = static_cast<T>(room[lane * PER + i]);
+    } else if (threadIdx.x < 64) {
+      const T* from = all + ((long)row * rows + heads + key_heads + head) * WIDTH + lane * PER;
+#pragma unroll
+      for (int i = 0; i < PER; ++i) to_values[lane * PER + i] = from[i];
+    }
+  }
+};
+
+template <class Given>
 __device__ __forceinline__ void ponder_cached(
-    const T* queries, const T* keys, const T* values, const T* sinks, PonderPlace place, int offset, T* result, float* partial,
-    unsigned* counter, int heads, int key_heads, int parts, int groups, int window, float factor, int work) {
+    const Given& given, const T* sinks, PonderPlace place, int offset, T* result, float* partial, unsigned* counter, int heads, int key_heads,
+    int parts, int groups, int window, float factor, int work) {
   __shared__ float scores[WARPS][CHUNK][QUERIES];
   __shared__ alignas(16) float read[QUERIES][WIDTH];
   __shared__ float found[WARPS][QUERIES][WIDTH];
@@ -73,17 +149,12 @@ __device__ __forceinline__ void ponder_cached(
   T* all_keys = place.keys + key_head * place.places * WIDTH;
   T* all_values = place.values + key_head * place.places * WIDTH;
   if (work == 2 || (work == 1 && next >= first && next < end)) {
-    const long row = ((long)sequence * key_heads + key_head) * WIDTH;
-    for (int i = threadIdx.x; i < WIDTH; i += THREADS) {
-      all_keys[(long)next * WIDTH + i] = keys[row + i];
-      all_values[(long)next * WIDTH + i] = values[row + i];
-    }
+    given.write(sequence, heads, key_heads, key_head, found[0][0], all_keys + (long)next * WIDTH, all_values + (long)next * WIDTH);
   }
   if (work == 2) return;
-  const T* all_queries = queries + ((long)sequence * heads + head) * WIDTH;
-  for (int i = threadIdx.x; i < QUERIES * WIDTH; i += THREADS) {
-    read[i / WIDTH][i % WIDTH] = i / WIDTH < own ? ponder_float(all_queries[i]) * factor : 0.0f;
-  }
+  given.read(sequence, heads, key_heads, head, own, read);
+  __syncthreads();
+  for (int i = threadIdx.x; i < QUERIES * WIDTH; i += THREADS) read[i / WIDTH][i % WIDTH] = i / WIDTH < own ? read[i / WIDTH][i % WIDTH] * factor : 0.0f;
   __syncthreads();
 
   float maximum[QUERIES], sum[QUERIES], taken[QUERIES][PER];
@@ -211,12 +282,30 @@ __device__ __forceinline__ void ponder_cached(
   }
 }
 
+template <class Given>
+__device__ __forceinline__ void ponder_cached_numbers(
+    const Shape& p_shape, const Given& given, const void* sinks, const void* places, const void* offsets, void* result, void* partial,
+    void* counter) {
+  const auto number = [&](int place) { return ponder_number(p_shape, place); };
+  ponder_cached(given, number(5) ? reinterpret_cast<const T*>(sinks) : nullptr, reinterpret_cast<const PonderPlace*>(places)[blockIdx.y],
+      reinterpret_cast<const int*>(offsets)[blockIdx.y], reinterpret_cast<T*>(result), reinterpret_cast<float*>(partial),
+      reinterpret_cast<unsigned*>(counter), number(0), number(1), number(2), number(3), number(4), __int_as_float(number(6)), number(7));
+}
+
 __device__ __forceinline__ void ponder_cached_entry(
     const Shape& p_shape, const void* queries, const void* keys, const void* values, const void* sinks, const void* places,
     const void* offsets, void* result, void* partial, void* counter) {
-  const auto number = [&](int place) { return ponder_number(p_shape, place); };
-  ponder_cached(reinterpret_cast<const T*>(queries), reinterpret_cast<const T*>(keys), reinterpret_cast<const T*>(values),
-      number(5) ? reinterpret_cast<const T*>(sinks) : nullptr, reinterpret_cast<const PonderPlace*>(places)[blockIdx.y],
-      reinterpret_cast<const int*>(offsets)[blockIdx.y], reinterpret_cast<T*>(result), reinterpret_cast<float*>(partial),
-      reinterpret_cast<unsigned*>(counter), number(0), number(1), number(2), number(3), number(4), __int_as_float(number(6)), number(7));
+  const PonderMade made = {reinterpret_cast<const T*>(queries), reinterpret_cast<const T*>(keys), reinterpret_cast<const T*>(values)};
+  ponder_cached_numbers(p_shape, made, sinks, places, offsets, result, partial, counter);
+}
+
+// With the numbers and arguments of the launch that would make the heads.
+__device__ __forceinline__ void ponder_projected_entry(
+    const Shape& p_shape, const Shape& h_shape, const void* all, const void* factors, const void* periods, const void* positions,
+    const void* sinks, const void* places, const void* offsets, void* result, void* partial, void* counter) {
+  const auto number = [&](int place) { return ponder_number(h_shape, place); };
+  const PonderProjected projected = {reinterpret_cast<const T*>(all), reinterpret_cast<const T*>(factors),
+      reinterpret_cast<const float*>(periods), reinterpret_cast<const int*>(positions), number(3), number(4), number(5) != 0,
+      __int_as_float(number(6))};
+  ponder_cached_numbers(p_shape, projected, sinks, places, offsets, result, partial, counter);
 }
