@@ -10,8 +10,6 @@ use crate::compiler::{Entry, Module};
 use crate::program;
 use crate::recorder::{nothing, shape_bytes, with, Argument, Grid, HeadsLaunch, Launch, OFFSETS, PLACES, PLACE_BYTES};
 
-/// Threads of a block: as many warps as the kernel counts on.
-const THREADS: u32 = 128;
 /// Query heads that a block lets share what it reads.
 const MAX_QUERIES: i32 = 8;
 /// Numbers of its heads that a block keeps in shared memory.
@@ -25,7 +23,7 @@ const ENTRY: Entry = Entry {
     inputs: &["p", "queries", "keys", "values", "sinks", "places", "offsets"],
     outputs: &["result", "partial", "counter"],
     call: "ponder_cached_entry(p_shape, queries, keys, values, sinks, places, offsets, result, partial, counter);",
-    waits: false,
+    waits: true,
 };
 
 /// The same with the heads as a projection gives them.
@@ -35,7 +33,7 @@ const PROJECTED: Entry = Entry {
     ],
     outputs: &["result", "partial", "counter"],
     call: "ponder_projected_entry(p_shape, h_shape, all, factors, periods, positions, sinks, places, offsets, result, partial, counter);",
-    waits: false,
+    waits: true,
 };
 
 /// The work of a launch.
@@ -153,6 +151,8 @@ fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows, proj
     let at_once = count * key_heads * groups;
     let parts = (BLOCKS / at_once).clamp(1, MAX_PARTS);
     let window = window.map_or(0, |window| window as i32);
+    // As many as the kernel counts on.
+    let threads = if of_block * width > MAX_NUMBERS / 2 { 128 } else { 256 };
     let launch = |parts: i32, groups: i32, work: Work| {
         let numbers = [
             heads,
@@ -165,7 +165,7 @@ fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows, proj
             work as i32,
         ];
         // A kernel gets its numbers as a shape, in which each is one more.
-        let grid = ((key_heads * groups * parts) as u32, count as u32, THREADS);
+        let grid = ((key_heads * groups * parts) as u32, count as u32, threads);
         (numbers.map(|number| number + 1), grid)
     };
     let launches = match (writes, rows) {
@@ -187,7 +187,7 @@ fn plan(attention: CachedAttention<'_>, caches: CacheShape, rows: StepRows, proj
         module: Rc::new(module),
         launches,
         result: [count, heads * width],
-        partial: [at_once * parts * of_block * (width + 2)],
+        partial: [at_once * parts * (of_block * width + (2 * of_block + 3) / 4 * 4)],
         counters: [at_once],
     }))
 }

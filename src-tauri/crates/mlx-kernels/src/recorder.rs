@@ -133,7 +133,8 @@ impl Recorder {
         Ok(Launched::new(self.buffers.len() - 1, shape))
     }
 
-    /// Takes back the last launch if it makes these queries, keys and values, and no values are normed.
+    /// Takes back the last launch if it makes these queries, keys and values, no values are normed, and no other launch
+    /// makes what it needs beside the projection.
     pub fn take_heads(&mut self, made: [&Tensor; 3]) -> Option<HeadsLaunch> {
         let launch = self.launches.last()?;
         let [_, numbers @ Argument::Bytes(bytes), inputs @ .., _, _, _] = &*launch.arguments else {
@@ -152,8 +153,10 @@ impl Recorder {
             }
             _ => false,
         };
+        let is_there = |input: &Argument| matches!(input, Argument::Constant(_) | Argument::Buffer(POSITIONS, _));
         let fits = launch.module.name().starts_with("ponder_three_")
             && normed <= heads + key_heads
+            && inputs.iter().skip(1).all(is_there)
             && outputs.iter().zip(made).all(makes);
         let taken = fits.then(|| HeadsLaunch {
             numbers: numbers.clone(),

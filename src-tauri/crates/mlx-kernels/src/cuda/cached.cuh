@@ -6,13 +6,16 @@ struct PonderPlace {
   long long places;
 };
 
-constexpr int WARPS = 4, THREADS = WARPS * 32, CHUNK = 16, LANES = 8, PER = WIDTH / 32, EIGHTS = WIDTH / LANES / 8;
+// As many warps as shared memory has room for what they find.
+constexpr int WARPS = QUERIES * WIDTH > 1024 ? 4 : 8;
+constexpr int THREADS = WARPS * 32, CHUNK = 16, LANES = 8, PER = WIDTH / 32, EIGHTS = WIDTH / LANES / 8;
 // Keys of a part at least. Rows of keys that a warp has under way at once: four keys each.
 constexpr int FEWEST = WARPS * CHUNK, AT_ONCE = WIDTH <= 128 ? 4 : WIDTH <= 256 ? 2 : 1, MAX_PARTS = 32;
 struct alignas(PER * sizeof(T) < 16 ? PER * sizeof(T) : 16) PonderOwn { T e[PER]; };
 struct alignas(8 * sizeof(T) < 16 ? 8 * sizeof(T) : 16) PonderEight { T e[8]; };
-// The findings of a part: sums [QUERIES][WIDTH], then the highest score and the whole of each query.
-constexpr int OF_PART = QUERIES * (WIDTH + 2), HIGHEST = QUERIES * WIDTH;
+// The findings of a part: sums [QUERIES][WIDTH], then the highest score and the whole of each query, to a multiple of 16
+// bytes.
+constexpr int HIGHEST = QUERIES * WIDTH, OF_PART = HIGHEST + (2 * QUERIES + 3) / 4 * 4;
 
 // Scores of CHUNK keys by a warp. Eight lanes share a key, so that their sums take three steps for four keys.
 __device__ __forceinline__ void ponder_scores(
@@ -53,26 +56,32 @@ __device__ __forceinline__ void ponder_scores(
   }
 }
 
+// The heads that a block makes: queries of a row from `head` on, and with `to_keys` the keys and values of a key head, to
+// where the cache has them.
+struct PonderHeads {
+  int row, heads, key_heads, head, key_head, count;
+  T *to_keys, *to_values;
+};
+
 // Heads as another launch has made them: queries [rows, heads, WIDTH], keys and values [rows, key heads, WIDTH].
 struct PonderMade {
   const T *queries, *keys, *values;
-  // Queries of a row from a head on.
-  __device__ __forceinline__ void read(int row, int heads, int, int head, int count, float (*to)[WIDTH]) const {
-    const T* from = queries + ((long)row * heads + head) * WIDTH;
-    for (int i = threadIdx.x; i < count * WIDTH; i += THREADS) to[i / WIDTH][i % WIDTH] = ponder_float(from[i]);
-  }
-  // The keys and values of a head of a row, to where the cache has them.
-  __device__ __forceinline__ void write(int row, int, int key_heads, int head, float*, T* to_keys, T* to_values) const {
-    const long from = ((long)row * key_heads + head) * WIDTH;
+  struct Ready {};
+  __device__ __forceinline__ Ready ready(const PonderHeads&) const { return {}; }
+  __device__ __forceinline__ void make(const PonderHeads& wanted, const Ready&, float (*to)[WIDTH], float (*)[WIDTH]) const {
+    const T* from = queries + ((long)wanted.row * wanted.heads + wanted.head) * WIDTH;
+    for (int i = threadIdx.x; i < wanted.count * WIDTH; i += THREADS) to[i / WIDTH][i % WIDTH] = ponder_float(from[i]);
+    if (wanted.to_keys == nullptr) return;
+    const long own = ((long)wanted.row * wanted.key_heads + wanted.key_head) * WIDTH;
     for (int i = threadIdx.x; i < WIDTH; i += THREADS) {
-      to_keys[i] = keys[from + i];
-      to_values[i] = values[from + i];
+      wanted.to_keys[i] = keys[own + i];
+      wanted.to_values[i] = values[own + i];
     }
   }
 };
 
 // Heads as a projection gives them, [rows, heads + 2 · key heads, WIDTH]: the first `normed` are normed, and queries and
-// keys turned, as ponder_heads does it.
+// keys turned, as ponder_heads does it. All but the projection is there before this launch.
 struct PonderProjected {
   const T *all, *factors;
   const float* periods;
@@ -81,49 +90,80 @@ struct PonderProjected {
   bool neighbors;
   float eps;
 
-  // By one warp, whose lanes have neighboring numbers.
-  __device__ __forceinline__ void make(int row, int rows, int head, float* to) const {
+  // The sines and cosines of the pairs of a lane.
+  struct Ready { float sines[WIDTH / 64], cosines[WIDTH / 64]; };
+  __device__ __forceinline__ Ready ready(const PonderHeads& wanted) const {
+    Ready made = {};
+    const float position = static_cast<float>(positions[wanted.row]);
+#pragma unroll
+    for (int i = 0; i < WIDTH / 64; ++i) {
+      const int pair = (threadIdx.x & 31) + 32 * i;
+      if (pair < rotated / 2) sincosf(position / periods[pair], &made.sines[i], &made.cosines[i]);
+    }
+    if (wanted.head < normed) ponder_all_ahead(factors + (long)wanted.head * WIDTH, wanted.count * WIDTH * sizeof(T));
+    return made;
+  }
+
+  // A head on its way to a warp, whose lanes have neighboring numbers.
+  struct Head { PonderOwn numbers, factors; };
+  __device__ __forceinline__ Head load(const PonderHeads& wanted, int head) const {
+    const int rows = wanted.heads + 2 * wanted.key_heads, at = (threadIdx.x & 31) * PER;
+    Head loaded = {*reinterpret_cast<const PonderOwn*>(all + ((long)wanted.row * rows + head) * WIDTH + at), {}};
+    if (head < normed) loaded.factors = *reinterpret_cast<const PonderOwn*>(factors + (long)head * WIDTH + at);
+    return loaded;
+  }
+  __device__ __forceinline__ void finish(const Head& loaded, int head, const Ready& turns, float* to) const {
     const int lane = threadIdx.x & 31;
-    const T* from = all + ((long)row * rows + head) * WIDTH + lane * PER;
     float numbers[PER], squares = 0;
 #pragma unroll
     for (int i = 0; i < PER; ++i) {
-      numbers[i] = ponder_float(from[i]);
+      numbers[i] = ponder_float(loaded.numbers.e[i]);
       squares += numbers[i] * numbers[i];
     }
     if (head < normed) {
       const float scale = rsqrtf(ponder_warp_sum(squares) / WIDTH + eps);
-      const T* own = factors + (long)head * WIDTH + lane * PER;
 #pragma unroll
-      for (int i = 0; i < PER; ++i) numbers[i] = ponder_round(ponder_round(numbers[i] * scale) * ponder_float(own[i]));
+      for (int i = 0; i < PER; ++i) numbers[i] = ponder_round(ponder_round(numbers[i] * scale) * ponder_float(loaded.factors.e[i]));
     }
 #pragma unroll
     for (int i = 0; i < PER; ++i) to[lane * PER + i] = numbers[i];
     __syncwarp();
-    const float position = static_cast<float>(positions[row]);
-    for (int pair = lane; pair < rotated / 2; pair += 32) {
+#pragma unroll
+    for (int i = 0; i < WIDTH / 64; ++i) {
+      const int pair = lane + 32 * i;
+      if (pair >= rotated / 2) continue;
       const int one = neighbors ? 2 * pair : pair, other = neighbors ? one + 1 : pair + rotated / 2;
       const float a = to[one], b = to[other];
-      float sine, cosine;
-      sincosf(position / periods[pair], &sine, &cosine);
-      to[one] = ponder_round(a * cosine - b * sine);
-      to[other] = ponder_round(a * sine + b * cosine);
+      to[one] = ponder_round(a * turns.cosines[i] - b * turns.sines[i]);
+      to[other] = ponder_round(a * turns.sines[i] + b * turns.cosines[i]);
     }
     __syncwarp();
   }
-  __device__ __forceinline__ void read(int row, int heads, int key_heads, int head, int count, float (*to)[WIDTH]) const {
-    for (int i = threadIdx.x >> 5; i < count; i += WARPS) make(row, heads + 2 * key_heads, head + i, to[i]);
-  }
-  __device__ __forceinline__ void write(int row, int heads, int key_heads, int head, float* room, T* to_keys, T* to_values) const {
-    const int rows = heads + 2 * key_heads, lane = threadIdx.x & 31;
-    if (threadIdx.x < 32) {
-      make(row, rows, heads + head, room);
+  // A warp makes a head after another; all of them are on their way first. The last two are keys and values.
+  __device__ __forceinline__ void make(const PonderHeads& wanted, const Ready& turns, float (*to)[WIDTH], float (*room)[WIDTH]) const {
+    constexpr int TURNS = (QUERIES + 2 + WARPS - 1) / WARPS;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, count = wanted.count, all_count = count + (wanted.to_keys != nullptr ? 2 : 0);
+    const auto place = [&](int which) {
+      return which < count ? wanted.head + which : wanted.heads + (which - count) * wanted.key_heads + wanted.key_head;
+    };
+    Head loaded[TURNS];
 #pragma unroll
-      for (int i = 0; i < PER; ++i) to_keys[lane * PER + i] = static_cast<T>(room[lane * PER + i]);
-    } else if (threadIdx.x < 64) {
-      const T* from = all + ((long)row * rows + heads + key_heads + head) * WIDTH + lane * PER;
+    for (int turn = 0; turn < TURNS; ++turn) {
+      const int which = warp + turn * WARPS;
+      if (which < all_count) loaded[turn] = load(wanted, place(which));
+    }
 #pragma unroll
-      for (int i = 0; i < PER; ++i) to_values[lane * PER + i] = from[i];
+    for (int turn = 0; turn < TURNS; ++turn) {
+      const int which = warp + turn * WARPS;
+      if (which < count) {
+        finish(loaded[turn], place(which), turns, to[which]);
+      } else if (which == count && which < all_count) {
+        finish(loaded[turn], place(which), turns, room[warp]);
+#pragma unroll
+        for (int i = 0; i < PER; ++i) wanted.to_keys[lane * PER + i] = static_cast<T>(room[warp][lane * PER + i]);
+      } else if (which < all_count) {
+        *reinterpret_cast<PonderOwn*>(wanted.to_values + lane * PER) = loaded[turn].numbers;
+      }
     }
   }
 };
@@ -148,11 +188,18 @@ __device__ __forceinline__ void ponder_cached(
   const int first = part * size, end = min(used, first + size);
   T* all_keys = place.keys + key_head * place.places * WIDTH;
   T* all_values = place.values + key_head * place.places * WIDTH;
-  if (work == 2 || (work == 1 && next >= first && next < end)) {
-    given.write(sequence, heads, key_heads, key_head, found[0][0], all_keys + (long)next * WIDTH, all_values + (long)next * WIDTH);
+  const bool writes = work == 2 || (work == 1 && next >= first && next < end);
+  T* const to_keys = writes ? all_keys + (long)next * WIDTH : nullptr;
+  const PonderHeads wanted = {sequence, heads, key_heads, head, key_head, work == 2 ? 0 : own, to_keys, all_values + (long)next * WIDTH};
+  if (work != 2) {
+    const long start = (long)first * WIDTH, bytes = (long)(end - first) * WIDTH * sizeof(T);
+    ponder_all_ahead(all_keys + start, bytes);
+    ponder_all_ahead(all_values + start, bytes);
   }
+  const auto ready = given.ready(wanted);
+  ponder_wait();
+  given.make(wanted, ready, read, found[0]);
   if (work == 2) return;
-  given.read(sequence, heads, key_heads, head, own, read);
   __syncthreads();
   for (int i = threadIdx.x; i < QUERIES * WIDTH; i += THREADS) read[i / WIDTH][i % WIDTH] = i / WIDTH < own ? read[i / WIDTH][i % WIDTH] * factor : 0.0f;
   __syncthreads();
@@ -274,11 +321,23 @@ __device__ __forceinline__ void ponder_cached(
     if (is_one) shares[lane][q] = fade / all;
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < own * WIDTH; i += THREADS) {
-    float all = 0;
-#pragma unroll 8
-    for (int p = 0; p < active; ++p) all += __ldcg(parts_of + (long)p * OF_PART + i) * shares[p][i / WIDTH];
-    out[i] = static_cast<T>(all);
+  // Parts are read several at a time.
+  constexpr int TOGETHER = 8;
+  for (int i = threadIdx.x * 4; i < own * WIDTH; i += THREADS * 4) {
+    float all[4] = {};
+    for (int p = 0; p < active; p += TOGETHER) {
+      float4 of_parts[TOGETHER];
+#pragma unroll
+      for (int k = 0; k < TOGETHER; ++k)
+        of_parts[k] = __ldcg(reinterpret_cast<const float4*>(parts_of + (long)min(p + k, active - 1) * OF_PART + i));
+#pragma unroll
+      for (int k = 0; k < TOGETHER; ++k) {
+        const float share = p + k < active ? shares[p + k][i / WIDTH] : 0.0f;
+        all[0] += of_parts[k].x * share, all[1] += of_parts[k].y * share, all[2] += of_parts[k].z * share, all[3] += of_parts[k].w * share;
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < 4; ++k) out[i + k] = static_cast<T>(all[k]);
   }
 }
 

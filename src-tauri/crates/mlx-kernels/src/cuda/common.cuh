@@ -13,6 +13,13 @@ __device__ __forceinline__ void ponder_wait() {
 #endif
 }
 
+// Sends for a line of 128 bytes, so that it is near when it is read. What it has may still change.
+__device__ __forceinline__ void ponder_ahead(const void* place) { asm volatile("prefetch.global.L2 [%0];" ::"l"(place)); }
+// The same for all lines, by the threads of a block.
+__device__ __forceinline__ void ponder_all_ahead(const void* start, long bytes) {
+  for (long at = threadIdx.x * 128l; at < bytes; at += blockDim.x * 128l) ponder_ahead(reinterpret_cast<const char*>(start) + at);
+}
+
 __device__ __forceinline__ float ponder_float(T value) { return static_cast<float>(value); }
 __device__ __forceinline__ float ponder_round(float value) { return static_cast<float>(static_cast<T>(value)); }
 
