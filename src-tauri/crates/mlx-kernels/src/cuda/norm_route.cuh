@@ -12,14 +12,19 @@ __device__ __forceinline__ void ponder_norm_route(
   const int chosen = number(0), count = weight_shape[0], width = weight_shape[1], lane = threadIdx.x & 31, warps = blockDim.x / 32;
   const long row = blockIdx.y;
   const bool first = blockIdx.x == 0;
+  const int expert = blockIdx.x * warps + (threadIdx.x >> 5);
+  const T* const own = reinterpret_cast<const T*>(weight) + static_cast<long>(expert) * width;
+  if (expert < count) {
+    for (int i = lane * 128; i < width * static_cast<int>(sizeof(T)); i += 32 * 128) ponder_ahead(reinterpret_cast<const char*>(own) + i);
+  }
+  ponder_all_ahead(outer, width * sizeof(T));
+  ponder_wait();
   ponder_residual(reinterpret_cast<const T*>(h), reinterpret_cast<const T*>(x), given(2, inner), given(3, factor),
       reinterpret_cast<const T*>(outer), first ? reinterpret_cast<T*>(sum) : nullptr, first ? reinterpret_cast<T*>(normed) : nullptr, width,
       __int_as_float(number(1)), row, kept);
   __syncthreads();
   float* const of_row = reinterpret_cast<float*>(scores) + row * count;
-  const int expert = blockIdx.x * warps + (threadIdx.x >> 5);
   if (expert < count) {
-    const T* const own = reinterpret_cast<const T*>(weight) + static_cast<long>(expert) * width;
     float score = 0;
 #pragma unroll 4
     for (int i = lane * 8; i < width; i += 32 * 8) {

@@ -48,17 +48,43 @@ struct PonderX {
     for (int step = GROUP / 16; step > 0; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     if (eighth % (GROUP / 8) == 0) sums(0)[eighth / (GROUP / 8)] = sum;
   }
-  // Puts a row; all threads take part.
-  __device__ __forceinline__ void put_row(const T* row, int inputs) const {
-    for (int eighth = threadIdx.x; eighth < passes * (PASS / 8); eighth += blockDim.x) {
-      PonderEight x = {};
-      if (eighth * 8 < inputs) x = *reinterpret_cast<const PonderEight*>(row + eighth * 8);
-      put(eighth, x);
-    }
-    put_zeros();
+  // The eighths of a row, with zeros behind its end.
+  __device__ __forceinline__ int eighths() const { return passes * (PASS / 8); }
+  __device__ static __forceinline__ PonderEight read(const T* row, int inputs, int eighth) {
+    PonderEight x = {};
+    if (eighth * 8 < inputs) x = *reinterpret_cast<const PonderEight*>(row + eighth * 8);
+    return x;
   }
   __device__ __forceinline__ void put_zeros() const {
     for (int i = threadIdx.x; i < ZEROS / 4; i += blockDim.x) reinterpret_cast<unsigned*>(zeros())[i] = 0;
+  }
+};
+
+// Eighths of rows that the threads of a block put to their place: several of each are on their way before one is needed.
+struct PonderEighths {
+  static constexpr int AT_ONCE = 4;
+  PonderEight x[AT_ONCE];
+  template <class Read>
+  __device__ __forceinline__ void load(int first, int count, Read read) {
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+      const int eighth = first + i * blockDim.x + threadIdx.x;
+      if (eighth < count) x[i] = read(eighth);
+    }
+  }
+  // Puts those that were loaded and reads the others.
+  template <class Read, class Put>
+  __device__ __forceinline__ void put(int count, Read read, Put put) {
+    for (int first = 0;;) {
+#pragma unroll
+      for (int i = 0; i < AT_ONCE; ++i) {
+        const int eighth = first + i * blockDim.x + threadIdx.x;
+        if (eighth < count) put(eighth, x[i]);
+      }
+      first += AT_ONCE * blockDim.x;
+      if (first >= count) break;
+      load(first, count, read);
+    }
   }
 };
 

@@ -24,9 +24,16 @@ __device__ __forceinline__ void ponder_row_expert(
   typedef PonderX<CODE, GROUP> X;
   const int pair = blockIdx.y, outputs = stack.outputs >> gated;
   const X x = {room + ROW_PLACES * 4, (stack.matrix.inputs + X::PASS - 1) / X::PASS};
+  const auto read = [&](int eighth) { return X::read(row + pair / of_row * next_row, stack.matrix.inputs, eighth); };
   ponder_wait();
+  // The row is on its way while the place of the expert is read.
+  PonderEighths eighths;
+  eighths.load(0, x.eighths(), read);
   const long base = stack.base(pair);
-  const auto stage = [&] { x.put_row(row + pair / of_row * next_row, stack.matrix.inputs); };
+  const auto stage = [&] {
+    x.put_zeros();
+    eighths.put(x.eighths(), read, [&](int eighth, const PonderEight& numbers) { x.put(eighth, numbers); });
+  };
   const auto finish = [&](int output, float made, float second) {
     made = stack.finished(made, base + output);
     if (gated) made = ponder_gate(made, stack.finished(second, base + outputs + output), curve);
@@ -52,12 +59,18 @@ __device__ __forceinline__ void ponder_row_expert_sum(
     rows[0] = stack.base(first_pair + part / passes) + min(tile * 16, outputs - 16) + own;
     rows[1] = rows[0] + 8;
   };
+  const int of_row = of_expert(0).eighths();
+  const auto read = [&](int eighth) { return X::read(rows_of_x + eighth / of_row * next_row, stack.matrix.inputs, eighth % of_row); };
+  const auto put = [&](int eighth, const PonderEight& numbers) { of_expert(eighth / of_row).put(eighth % of_row, numbers); };
   ponder_wait();
+  PonderEighths eighths;
+  eighths.load(0, stack.chosen * of_row, read);
   PonderPass<CODE, GROUP> pass;
   long rows[2];
   find(blockIdx.x, warp, rows);
   pass.load(stack.matrix, rows, warp % passes);
-  for (int expert = 0; expert < stack.chosen; ++expert) of_expert(expert).put_row(rows_of_x + expert * next_row, stack.matrix.inputs);
+  for (int expert = 0; expert < stack.chosen; ++expert) of_expert(expert).put_zeros();
+  eighths.put(stack.chosen * of_row, read, put);
   __syncthreads();
   for (int tile = blockIdx.x, turn = 0; tile < count; tile += gridDim.x, turn ^= 1) {
     float all[2] = {};
@@ -66,8 +79,8 @@ __device__ __forceinline__ void ponder_row_expert_sum(
       const int next = ends ? warp : part + warps;
       if (more) find(ends ? tile + gridDim.x : tile, next, rows);
       float sums[2] = {};
-      pass.run(of_expert(part / passes), part % passes, sums, stack.matrix, more, rows, next % passes);
       const float share = ponder_float(shares[part / passes * next_share]);
+      pass.run(of_expert(part / passes), part % passes, sums, stack.matrix, more, rows, next % passes);
       all[0] += share * sums[0], all[1] += share * sums[1];
     }
     float* const left = places + turn * (ROW_WARPS * 16);

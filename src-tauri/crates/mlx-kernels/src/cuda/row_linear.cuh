@@ -6,7 +6,11 @@ __device__ __forceinline__ void ponder_row_linear(
   const X x = {room + ROW_PLACES * 4, (matrix.inputs + X::PASS - 1) / X::PASS};
   const auto stage = [&] {
     ponder_wait();
-    x.put_row(row, matrix.inputs);
+    const auto read = [&](int eighth) { return X::read(row, matrix.inputs, eighth); };
+    PonderEighths eighths;
+    eighths.load(0, x.eighths(), read);
+    x.put_zeros();
+    eighths.put(x.eighths(), read, [&](int eighth, const PonderEight& numbers) { x.put(eighth, numbers); });
   };
   const auto finish = [&](int output, float made, float second) {
     if (gated) made = ponder_gate(ponder_round(made), ponder_round(second), curve);
