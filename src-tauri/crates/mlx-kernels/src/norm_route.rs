@@ -112,7 +112,7 @@ fn compare(kernel: &Kernel, like: ResidualInput<'_>, router: Router<'_>) -> Resu
     for rows in [1, 3] {
         let noise_of = NoiseRows::new(rows, width, dtype, 81)?;
         let row = noise_of.like(like);
-        let (weight, bias) = (noise(&[count, width], dtype, 82)?, noise(&[count], dtype, 83)?);
+        let (weight, bias) = (noise(&[count, width], dtype, 82)?, noise(&[1, count], dtype, 83)?);
         let bias = router.bias.map(|_| &bias);
         let made = launch(
             kernel,

@@ -73,7 +73,7 @@ pub struct ResidualInput<'a> {
 pub struct Router<'a> {
     /// `[experts, width]`.
     pub weight: &'a Tensor,
-    /// `[experts]`.
+    /// `[1, experts]`.
     pub bias: Option<&'a Tensor>,
     /// Experts of a token.
     pub chosen: i32,

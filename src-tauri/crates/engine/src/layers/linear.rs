@@ -257,7 +257,7 @@ impl Linear {
         }
     }
 
-    /// The rows `[outputs, inputs]` of plain numbers, and the bias `[outputs]`, if there is one.
+    /// The rows `[outputs, inputs]` of plain numbers, and the bias `[1, outputs]`, if there is one.
     pub fn plain_rows(&self) -> Result<Option<(Tensor, Option<Tensor>)>> {
         let Product::Plain(weight) = &self.weight else {
             return Ok(None);
@@ -265,8 +265,7 @@ impl Linear {
         if self.is_adapted() {
             return Ok(None);
         }
-        let bias = self.bias.as_ref().map(|bias| bias.reshape(&[bias.dim(1)]));
-        Ok(Some((weight.swapaxes(0, 1)?, bias.transpose()?)))
+        Ok(Some((weight.swapaxes(0, 1)?, self.bias.clone())))
     }
 
     /// The matrix, if it is as it is stored and all there is to the projection.
