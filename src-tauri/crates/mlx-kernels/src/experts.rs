@@ -14,8 +14,10 @@ use crate::row::{RowPlan, MAX_SUM_WARPS};
 use crate::stack::{wanted, Stack};
 use crate::tiles::{sizes, NoiseMatrix, Tiles};
 
-/// Up to so many tokens hardly share an expert, so that each reads its own.
-const MAX_ROW_TOKENS: i32 = 4;
+/// Tokens that read their own experts each, at most, and as long as there are so many times as many experts as they
+/// choose, so that they hardly share one.
+const MAX_ROW_TOKENS: i32 = 8;
+const APART: i32 = 2;
 /// From more rows on, they are sorted by expert.
 const MAX_ROWS: i32 = 32;
 /// Warps of a block at most, and so experts of a token, of which a block that sums has a warp or several each.
@@ -125,8 +127,13 @@ fn launch_checked(
     let bias_fits = stack.bias.is_none_or(|bias| bias.dtype() == dtype);
     let fits = tokens <= MAX_ROWS && chosen <= MAX_WARPS && experts.dtype() == Dtype::Uint32 && bias_fits;
     let tiles = Tiles::new(Rows::Quantized(stack.matrices), x.dim(1), dtype, work.is_gated()).filter(|_| fits);
+    let hardly_share = tokens == 1 || tokens * chosen * APART <= stack.matrices.scales.dim(0);
+    let programs: &[Program] = match hardly_share {
+        true => &[Program::RowExperts, Program::Experts],
+        false => &[Program::Experts],
+    };
     let found = tiles.and_then(|tiles| {
-        let shapes = [Program::RowExperts, Program::Experts].into_iter();
+        let shapes = programs.iter().copied();
         let shape = shapes.filter_map(|program| Shape::new(program, &tiles, work, (tokens, chosen)));
         shape.map(|shape| (tiles, shape)).next()
     });
