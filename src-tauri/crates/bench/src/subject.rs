@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::Args;
 use cli::app;
 use cli::input::ModelArg;
-use engine::MlxEngine;
+use engine::{EngineOptions, MlxEngine};
 use protocol::{FolderSource, LoadEvent, LocalEngine};
 
 /// The model to measure.
@@ -32,7 +32,12 @@ impl SubjectArgs {
         match &self.shape {
             Some(shape) => {
                 let model = random_models::prepare(shape, &self.shapes).map_err(protocol::Error::from)?;
-                Ok((MlxEngine::start(), model))
+                // As the app keeps what it compiles and compares.
+                let options = EngineOptions {
+                    cache_dir: Some(self.shapes.join("mlx")),
+                    ..EngineOptions::default()
+                };
+                Ok((MlxEngine::with_options(options), model))
             }
             None => open(&self.model).await,
         }

@@ -190,6 +190,14 @@ impl Module {
         fs::read(&binary).map_err(|error| cannot_keep(&binary, &error))
     }
 
+    /// The file of what was compared and right ([`crate::verdicts`]).
+    ///
+    /// # Errors
+    /// If there is no folder.
+    pub fn verdicts(&self) -> Result<PathBuf> {
+        self.file("right")
+    }
+
     /// For each input, whether its shape and its strides are passed after its address.
     pub fn passed(&self) -> impl Iterator<Item = (bool, bool)> + '_ {
         self.entry.inputs.iter().map(|input| {

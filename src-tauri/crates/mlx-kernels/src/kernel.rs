@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::rc::Rc;
 
-use mlx::device::{check, stream};
+use mlx::device::{check, platform, stream};
 use mlx::recording;
 use mlx::sys::{self, mlx_fast_cuda_kernel, mlx_vector_string};
 use mlx::tensor::{eval, Handles, Tensor};
@@ -17,6 +17,7 @@ use mlx::{Dtype, Error, Result};
 use crate::compiler::Module;
 use crate::program::Program;
 use crate::recorder;
+use crate::verdicts;
 
 /// The largest difference from the composed operations, as a part of the largest number: a few steps of a 16 bit float.
 const TOLERANCE: f32 = 0.02;
@@ -75,23 +76,36 @@ pub fn clear() {
     KERNELS.take();
 }
 
-/// The kernel of this key: created and compared once for each thread; `differs` says by how much it differs from the
-/// operations it stands for. `None` if it cannot be used.
+/// The kernel of this key: created once for each thread and compared once on a computer; `differs` says by how much it
+/// differs from the operations it stands for. `None` if it cannot be used.
 pub fn find(key: Key, differs: impl FnOnce(&Kernel) -> Result<f32>) -> Option<Rc<Kernel>> {
     if let Some(known) = KERNELS.with_borrow(|known| known.kernels.get(&key).cloned()) {
         return known;
     }
-    let try_it = || Kernel::new(key).and_then(|kernel| Ok((differs(&kernel)?, kernel)));
+    let try_it = || -> Result<(Option<f32>, Kernel)> {
+        let kernel = Kernel::new(key)?;
+        let file = kernel.program.module.verdicts()?;
+        let platform = platform();
+        if verdicts::is_kept(&file, &platform, &key.numbers) {
+            return Ok((None, kernel));
+        }
+        let difference = differs(&kernel)?;
+        if difference <= TOLERANCE {
+            verdicts::keep(&file, &platform, &key.numbers);
+        }
+        Ok((Some(difference), kernel))
+    };
     let tried = recording::paused(try_it);
     let kernel = match tried {
-        Ok((difference, kernel)) if difference <= TOLERANCE => {
+        Ok((None, kernel)) => Some(Rc::new(kernel)),
+        Ok((Some(difference), kernel)) if difference <= TOLERANCE => {
             tracing::debug!(?key, difference, "kernel");
             Some(Rc::new(kernel))
         }
         Ok((difference, _)) => {
             tracing::warn!(
                 ?key,
-                difference,
+                ?difference,
                 "a kernel computes something else than the operations it stands for; they are used"
             );
             None

@@ -1,6 +1,6 @@
 //! Kernels of our own for CUDA, each doing in one launch what takes several of MLX's: with small batches a token costs
-//! as much as it has launches. Every kernel is compared with the operations it stands for before it is used the first
-//! time; one that cannot be compiled or differs is left out, and its caller composes.
+//! as much as it has launches. Every kernel is compared with the operations it stands for before a computer uses it the
+//! first time; one that cannot be compiled or differs is left out, and its caller composes.
 //!
 //! Compiled programs are [kept](compiler) from process to process.
 
@@ -31,6 +31,7 @@ mod route;
 mod row;
 mod stack;
 mod tiles;
+mod verdicts;
 
 use std::path::Path;
 use std::sync::OnceLock;

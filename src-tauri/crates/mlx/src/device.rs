@@ -196,6 +196,23 @@ pub fn architecture() -> String {
     device_info(c"architecture")
 }
 
+/// The platform that findings about kernels hold for: the version of MLX, the device and its driver.
+pub fn platform() -> String {
+    let version = version().unwrap_or_default();
+    let driver = match std::env::consts::OS {
+        "macos" => std::fs::read_to_string("/System/Library/CoreServices/SystemVersion.plist")
+            .ok()
+            .and_then(|plist| {
+                let (_, rest) = plist.split_once("<key>ProductBuildVersion</key>")?;
+                Some(rest.split_once("<string>")?.1.split_once("</string>")?.0.to_owned())
+            }),
+        _ => std::fs::read_to_string("/proc/driver/nvidia/version")
+            .ok()
+            .and_then(|text| text.lines().next().map(str::to_owned)),
+    };
+    format!("MLX {version}; {}; {}", device_name(), driver.unwrap_or_default())
+}
+
 fn device_info(key: &CStr) -> String {
     // SAFETY: plain queries with valid out-pointers; everything created here is freed once, and the text is copied
     // before.

@@ -113,7 +113,7 @@ struct VerdictFile {
 
 impl ProductChecks {
     fn open(folder: Option<&Path>) -> Self {
-        let platform = platform();
+        let platform = device::platform();
         let file = folder.map(|folder| folder.join("packed-products.json"));
         let stored = file.as_ref().and_then(|file| fs::read(file).ok());
         let stored = stored.and_then(|bytes| serde_json::from_slice::<VerdictFile>(&bytes).ok());
@@ -393,27 +393,6 @@ pub fn worse(one: f32, other: f32) -> f32 {
     } else {
         other
     }
-}
-
-/// The platform that a verdict holds for: the version of MLX, the device and its driver.
-fn platform() -> String {
-    let version = device::version().unwrap_or_default();
-    let driver = match std::env::consts::OS {
-        "macos" => fs::read_to_string("/System/Library/CoreServices/SystemVersion.plist")
-            .ok()
-            .and_then(|plist| {
-                let (_, rest) = plist.split_once("<key>ProductBuildVersion</key>")?;
-                Some(rest.split_once("<string>")?.1.split_once("</string>")?.0.to_owned())
-            }),
-        _ => fs::read_to_string("/proc/driver/nvidia/version")
-            .ok()
-            .and_then(|text| text.lines().next().map(str::to_owned)),
-    };
-    format!(
-        "MLX {version}; {}; {}",
-        device::device_name(),
-        driver.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]
