@@ -33,7 +33,7 @@ const TOLERANCE: f32 = 0.03;
 const MAX_TOLERANCE: f32 = 0.2;
 
 /// With how many tokens a row is compared that differs with the first ones.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 8;
 /// From the tokens of one of these to those of the next.
 const ATTEMPT_TOKENS: u32 = 1009;
 
