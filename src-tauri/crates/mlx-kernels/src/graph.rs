@@ -22,6 +22,7 @@ use cudarc::nvrtc::Ptx;
 use mlx::recording::{CachePlace, CacheShape, Launched, NextToken, Origin, RecordedStep};
 use mlx::tensor::{eval, Tensor};
 use mlx::{Error, Result};
+use sha2::{Digest, Sha256};
 
 use crate::addresses::addresses;
 use crate::compiler::{Module, FUNCTION};
@@ -117,6 +118,7 @@ impl Card {
 
 /// A recorded step.
 pub struct Graph {
+    name: String,
     card: Rc<Card>,
     rows: usize,
     caches: Vec<CacheShape>,
@@ -190,6 +192,7 @@ impl Graph {
             "recorded a step"
         );
         Ok(Self {
+            name: name_of(&recorder.launches),
             rows,
             caches: recorder.caches,
             graph,
@@ -215,6 +218,30 @@ impl Graph {
 fn is_whole(launched: Launched, tensor: &Tensor, recorder: &Recorder) -> bool {
     launched == Launched::new(launched.buffer, tensor.shape())
         && recorder.buffers[launched.buffer].bytes == tensor.nbytes()
+}
+
+/// A hash of all launches: their kernels, whose names have that of their source, and what they get but addresses.
+fn name_of(launches: &[Launch]) -> String {
+    let mut hash = Sha256::new();
+    for launch in launches {
+        hash.update(launch.module.name());
+        let (x, y, threads) = launch.grid;
+        [x, y, threads]
+            .iter()
+            .for_each(|number| hash.update(number.to_le_bytes()));
+        for argument in &launch.arguments {
+            match argument {
+                Argument::Bytes(bytes) => hash.update(bytes),
+                Argument::Constant(number) => hash.update(number.to_le_bytes()),
+                Argument::Buffer(number, offset) => {
+                    [number, offset]
+                        .iter()
+                        .for_each(|number| hash.update(number.to_le_bytes()));
+                }
+            }
+        }
+    }
+    format!("{:.16x}", hash.finalize())
 }
 
 /// The buffers of a launch.
@@ -318,6 +345,10 @@ fn capture(card: &Card, launches: Vec<Prepared>) -> Result<CudaGraph> {
 }
 
 impl RecordedStep for Graph {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn cache_shapes(&self) -> &[CacheShape] {
         &self.caches
     }

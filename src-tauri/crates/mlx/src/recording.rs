@@ -155,6 +155,9 @@ pub struct NextToken {
 
 /// A step that was recorded.
 pub trait RecordedStep {
+    /// Names what it computes: steps of one name are the same launches with the same numbers, whatever the weights are.
+    fn name(&self) -> &str;
+
     /// The caches that it reads and writes, in their order.
     fn cache_shapes(&self) -> &[CacheShape];
 

@@ -89,6 +89,19 @@ pub fn is_right(name: &str, difference: impl FnOnce() -> Result<f32>) -> Result<
     CHECKS.with_borrow_mut(|checks| checks.is_right(name, difference))
 }
 
+/// True if something was found to be right on this platform before.
+pub fn was_right(name: &str) -> bool {
+    CHECKS.with_borrow(|checks| checks.verdicts.get(name) == Some(&true))
+}
+
+/// Remembers that something was found to be right.
+pub fn remember_right(name: &str) {
+    CHECKS.with_borrow_mut(|checks| {
+        checks.verdicts.insert(name.to_owned(), true);
+        checks.store();
+    });
+}
+
 /// The verdicts on products, per kind; kept in a file from run to run, because a GPU compiles a kernel for each.
 #[derive(Default)]
 struct ProductChecks {

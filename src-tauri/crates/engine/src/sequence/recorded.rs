@@ -1,8 +1,8 @@
 //! Steps that are recorded, where the kernels of a device can do that: decode steps once for each number of sequences,
 //! and one that reads the tokens of a short prompt.
 //!
-//! The plain step stays the rule of what is right. A recorded one is compared with it before it is used, and left out
-//! if it differs, or if something in the model cannot be recorded.
+//! The plain step stays the rule of what is right. A recorded one is compared with it before a computer uses it the first
+//! time, and left out if it differs, or if something in the model cannot be recorded.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +16,7 @@ use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::kernels::kernels;
 use crate::models::{Input, Model};
-use crate::products::product_check::{relative, worse};
+use crate::products::product_check::{self, relative, worse};
 use crate::sequence::state::{next_logits, SequenceState};
 use crate::sequence::tokens::{RecordedTokens, SharedStep, Tokens};
 
@@ -160,6 +160,10 @@ impl RecordedSteps {
         let Some(recorded) = Recorded::new(model, rows)? else {
             return Ok(None);
         };
+        let name = format!("recorded step {}", recorded.step.borrow().name());
+        if product_check::was_right(&name) {
+            return Ok(Some(recorded));
+        }
         let compare = |attempt| match rows {
             StepRows::OfSequences(count) => self.differences_of_steps(model, &recorded, count, attempt),
             StepRows::OfOne(_) => differences_of_reading(model, &recorded, attempt),
@@ -198,6 +202,7 @@ impl RecordedSteps {
             return Ok(None);
         }
         tracing::debug!(difference, allowed, ?rows, "a recorded step is used");
+        product_check::remember_right(&name);
         Ok(Some(recorded))
     }
 
