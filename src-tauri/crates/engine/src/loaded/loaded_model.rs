@@ -12,24 +12,23 @@ use std::time::Instant;
 use checkpoint::memory::Workload;
 use checkpoint::weight_files;
 use constraint::Vocabulary;
-use mlx::device::{device, on_cpu, Device};
+use mlx::device::{device, Device};
 use mlx::memory;
-use mlx::tensor::eval;
 use prompt::ChatProcessor;
 use protocol::{KvBits, ModelInfo, ThinkingControl};
 use sha2::{Digest, Sha256};
 
 use crate::backend::backend;
-use crate::cache::Cache;
-use crate::error::{Error, Result};
+use crate::error::{catch_panic, Error, Result};
 use crate::kernels::kernels;
 use crate::loaded::model_files::{vision_support, ModelFiles};
+use crate::loaded::warm_up::WarmUp;
 use crate::loaded::{ImageEmbeddingCache, PrefixCache};
 use crate::models::vision::{ImageEmbeddings, LayerHook, VisionTower};
-use crate::models::{EmbeddingHead, Input, Model};
+use crate::models::{EmbeddingHead, Model};
 use crate::products::product_check;
 use crate::sequence::recorded::RecordedSteps;
-use crate::sequence::{PromptImage, PromptImages, SequenceState, Stepping};
+use crate::sequence::{PromptImage, PromptImages, Stepping};
 use crate::state::EngineState;
 use crate::weights::{AdapterPlaces, AttachedAdapter, LoadProgress, LoadStep, Weights};
 
@@ -64,6 +63,8 @@ pub struct LoadedModel {
     pub features: RefCell<ImageEmbeddingCache>,
     /// Its decode steps, where they are recorded.
     pub recorded_steps: RecordedSteps,
+    /// The rest of its warm-up, which waits until there is nothing else to do.
+    warm_up: RefCell<Option<WarmUp>>,
     /// Copies of what it has read.
     pub prefix_cache: RefCell<PrefixCache>,
     /// Its tokens, for answers that follow a schema.
@@ -87,6 +88,25 @@ impl LoadedModel {
         Stepping {
             model: self.model(),
             recorded: &self.recorded_steps,
+        }
+    }
+
+    /// True if its warm-up is not over.
+    pub fn is_cold(&self) -> bool {
+        self.warm_up.borrow().is_some()
+    }
+
+    /// Takes the next step of its warm-up. One that fails ends it: an answer will say what is wrong.
+    pub fn warm_up(&self) {
+        let Some(mut warm_up) = self.warm_up.take() else { return };
+        let advanced = catch_panic(|| match warm_up.advance(self.model())? {
+            true => Ok(true),
+            false => Ok(memory::clear_cache().map(|()| false)?),
+        });
+        match advanced {
+            Ok(true) => *self.warm_up.borrow_mut() = Some(warm_up),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "the model was not warmed up"),
         }
     }
 
@@ -123,6 +143,7 @@ impl LoadedModel {
             embedded_texts: Cell::new(0),
             features: RefCell::default(),
             recorded_steps: RecordedSteps::default(),
+            warm_up: RefCell::default(),
             prefix_cache: RefCell::new(PrefixCache::new(prefix_cache)?),
             vocabulary: LazyVocabulary::default(),
             info,
@@ -160,6 +181,7 @@ impl LoadedModel {
         let wrong_products = product_check::drain_failed_kinds();
         let read = start.elapsed();
         let recorded_steps = RecordedSteps::default();
+        let mut warm_up_left = None;
         if device() != Device::Cpu && head.is_none() {
             let resident = memory::figures()?.active.saturating_sub(before);
             let step = match kernels().are_missing() {
@@ -169,7 +191,7 @@ impl LoadedModel {
                     total: resident,
                 },
             };
-            let warmed_up = warm_up(&model, || progress(step));
+            let warmed_up = warm_up(&model, dir, || progress(step)).map(|left| warm_up_left = left);
             let warm = start.elapsed();
             match warmed_up.and_then(|()| recorded_steps.prepare(&model, || progress(step))) {
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
@@ -213,6 +235,7 @@ impl LoadedModel {
         let loaded = Self::of(files, weights, adapter, info, prefix_cache)?;
         Ok(Self {
             recorded_steps,
+            warm_up: RefCell::new(warm_up_left),
             ..loaded
         })
     }
@@ -300,37 +323,20 @@ fn attach(places: &Rc<AdapterPlaces>, files: &ModelFiles) -> Result<Option<Attac
     adapter.map(|dir| places.attach(dir)).transpose()
 }
 
-/// Reads tokens and generates some: a GPU compiles its kernels, or fetches those that are compiled, when they first
-/// run, and no answer waits for it here. CUDA has others for chunks of few, some and many tokens, for a draft, for
-/// answers that decode together and for caches that grow, as the first one does here; Metal would only compute longer.
-/// `report` is called between any two.
-fn warm_up(model: &Model, mut report: impl FnMut() -> Result<()>) -> Result<()> {
-    const DRAFT: usize = 4;
-    // A test's pretended card has nothing to compile.
-    let cuda = device() == Device::Cuda && !on_cpu();
-    let (chunks, batches): (&[usize], &[usize]) = match cuda {
-        true => (&[255, 24, 64, 300], &[1, 1, 2, 3, 4]),
-        false => (&[8], &[1, 1]),
-    };
-    let mut states: Vec<_> = chunks.iter().map(|_| SequenceState::new(model, None)).collect();
-    for (state, tokens) in states.iter_mut().zip(chunks) {
-        report()?;
-        state.prefill(model, &vec![0; *tokens])?;
+/// Warms a model up, or leaves that for later where the kernels of such a model have been compiled before: it takes as
+/// long as reading the weights of a small one. `report` is called between any two steps.
+fn warm_up(model: &Model, dir: &Path, mut report: impl FnMut() -> Result<()>) -> Result<Option<WarmUp>> {
+    let mut warm_up = WarmUp::new();
+    let config = std::fs::read(dir.join("config.json")).unwrap_or_default();
+    let name = format!("warm-up of config {:.16x}", Sha256::digest(config));
+    if device() == Device::Cuda && product_check::was_right(&name) {
+        return Ok(Some(warm_up));
     }
-    let step = |ids: &[u32], caches: &mut [&mut [Cache]]| {
-        let states = model.forward(&Input::text(&model.ids(ids)?), caches)?;
-        Ok::<_, Error>(eval([&model.logits(&states)?])?)
-    };
-    for count in batches {
+    while warm_up.advance(model)? {
         report()?;
-        let mut caches: Vec<_> = states.iter_mut().take(*count).map(SequenceState::caches).collect();
-        step(&vec![0; *count], &mut caches)?;
     }
-    if cuda {
-        report()?;
-        step(&[0; DRAFT], &mut [states[0].caches()])?;
-    }
-    Ok(())
+    product_check::remember_right(&name);
+    Ok(None)
 }
 
 /// The revision of a folder that no hub gave a commit: a hash of the config and of each weight file's size, first and

@@ -4,6 +4,7 @@ mod image_embedding_cache;
 mod loaded_model;
 mod model_files;
 mod prefix_cache;
+mod warm_up;
 
 pub use image_embedding_cache::ImageEmbeddingCache;
 pub use loaded_model::LoadedModel;

@@ -62,6 +62,11 @@ impl LoadedModels {
         self.schedulers.iter().map(Scheduler::loaded)
     }
 
+    /// A model whose warm-up is not over.
+    pub fn cold(&self) -> Option<&Rc<LoadedModel>> {
+        self.iter().find(|loaded| loaded.is_cold())
+    }
+
     /// The batch of a model, if it is loaded.
     pub fn find(&self, source: &FolderSource) -> Option<&Scheduler> {
         self.schedulers

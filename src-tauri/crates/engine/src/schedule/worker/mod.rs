@@ -69,7 +69,10 @@ impl Worker {
             if worker.models.running() > 0 {
                 worker.tick();
             } else if worker.queue.is_empty() {
-                worker.prefetches.advance(&worker.models);
+                match worker.models.cold() {
+                    Some(loaded) if !worker.prefetches.has_work(&worker.models) => loaded.warm_up(),
+                    _ => worker.prefetches.advance(&worker.models),
+                }
             }
             worker.unload_due();
             worker.drop_unused_prompts();
@@ -87,7 +90,7 @@ impl Worker {
         self.shared
             .set_activity(computing || !self.queue.is_empty(), self.slots());
         let nothing_else = match self.queue.is_empty() {
-            true => !self.prefetches.has_work(&self.models),
+            true => !self.prefetches.has_work(&self.models) && self.models.cold().is_none(),
             false => self.preparing(),
         };
         let mut idle = !computing && nothing_else;
