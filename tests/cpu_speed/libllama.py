@@ -158,3 +158,16 @@ class Model:
         """The logits after each token from `start` on, of a chunk that is read with nothing before it."""
         self.clear()
         return self._decode(tokens, np.arange(len(tokens)), [0] * len(tokens), np.arange(len(tokens)) >= start)
+
+    def perplexity(self, tokens, chunk):
+        """As `llama-perplexity` has it: the second half of each chunk is predicted. Gives the number of predictions,
+        too."""
+        total, predictions, half = 0.0, 0, chunk // 2
+        self.open(chunk)
+        for start in range(0, len(tokens) - chunk + 1, chunk):
+            ids = np.array(tokens[start : start + chunk])
+            for row, token in zip(self.logits(ids, half)[:-1], ids[half + 1 :]):
+                row = row.astype(np.float64)
+                total += np.log(np.exp(row - row.max()).sum()) + row.max() - row[token]
+                predictions += 1
+        return float(np.exp(total / predictions)), predictions

@@ -67,16 +67,8 @@ def batch(model, args):
 
 
 def perplexity(model, args):
-    """As `llama-perplexity` has it: the second half of each chunk is predicted."""
-    tokens, total, predictions, half = json.loads(args.tokens.read_text()), 0.0, 0, args.chunk // 2
-    model.open(args.chunk)
-    for start in range(0, len(tokens) - args.chunk + 1, args.chunk):
-        chunk = np.array(tokens[start : start + args.chunk])
-        for row, token in zip(model.logits(chunk, half)[:-1], chunk[half + 1 :]):
-            row = row.astype(np.float64)
-            total += np.log(np.exp(row - row.max()).sum()) + row.max() - row[token]
-            predictions += 1
-    return {"perplexity": float(np.exp(total / predictions)), "predictions": predictions}
+    found, predictions = model.perplexity(json.loads(args.tokens.read_text()), args.chunk)
+    return {"perplexity": found, "predictions": predictions}
 
 
 def ask(model, args):

@@ -13,6 +13,10 @@ use serde_json::Value;
 
 type Types = BTreeSet<&'static str>;
 
+/// The columns of what was measured, and the checks that they show.
+const CHECKS: [(&str, &str); 5] =
+    [("logits", "logits"), ("KV 8", "kv 8"), ("batch", "batch"), ("turns", "turns"), ("drafts", "drafts")];
+
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(path)
 }
@@ -159,6 +163,37 @@ fn references(family: &SupportedFamily, compared: &Compared) -> String {
     }
 }
 
+/// The figures of model types that `./dev model-figures` measured: by check, the largest one of a type's variants.
+struct Measured(BTreeMap<(String, String), f32>);
+
+impl Measured {
+    fn read() -> Self {
+        let text = read("tests/oracle/model_figures.tsv");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let figure = |line: &str| {
+            let [model_type, check, figure] = line.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("a line without three columns: {line}");
+            };
+            ((model_type.to_owned(), check.to_owned()), figure.parse().unwrap())
+        };
+        Self(lines.map(figure).collect())
+    }
+
+    /// The largest figure of a family in a check.
+    fn of(&self, family: &SupportedFamily, check: &str) -> Option<f32> {
+        let figure = |name: &&str| self.0.get(&((*name).to_owned(), check.to_owned())).copied();
+        family.model_types.iter().filter_map(figure).reduce(f32::max)
+    }
+
+    fn cell(&self, family: &SupportedFamily, check: &str) -> String {
+        match self.of(family, check) {
+            Some(0.0) => "✓".to_owned(),
+            Some(figure) => format!("{figure:.0e}"),
+            None => "–".to_owned(),
+        }
+    }
+}
+
 fn mark(holds: bool) -> &'static str {
     match holds {
         true => "✓",
@@ -170,21 +205,23 @@ fn families() -> String {
     let compared = Compared::written();
     let mut rows: Vec<SupportedFamily> = supported_families().collect();
     rows.sort_by_key(|family| family.name.to_lowercase());
-    let mut table =
-        "| models | `model_type` | chat | vision | embeddings | compared with |\n|---|---|---|---|---|---|\n"
-            .to_owned();
+    let measured = Measured::read();
+    let heads = ["models", "`model_type`", "chat", "vision", "embeddings", "compared with"];
+    let heads = [&heads[..], &CHECKS.map(|(head, _)| head)].concat();
+    let mut table = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
     for family in rows {
         let embeds = family.kind == ModelKind::Embedding
             || family.model_types.iter().any(|name| compared.embeddings.contains(name));
         writeln!(
             table,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} |",
             family.name,
             code(family.model_types),
             mark(family.kind == ModelKind::Chat),
             mark(family.vision),
             mark(embeds),
-            references(&family, &compared)
+            references(&family, &compared),
+            CHECKS.map(|(_, check)| measured.cell(&family, check)).join(" | ")
         )
         .unwrap();
     }
@@ -244,6 +281,17 @@ fn the_tables_of_supported_models_are_fresh() {
         fs::write(root("docs/models.md"), fresh).unwrap();
         panic!("docs/models.md was stale and is written anew: commit it");
     }
+}
+
+#[test]
+fn every_type_that_is_compared_was_measured() {
+    let (compared, measured) = (Compared::written(), Measured::read());
+    let missing: Vec<_> = supported_families()
+        .filter(|family| family.model_types.iter().any(|name| compared.text.contains(name)))
+        .filter(|family| CHECKS.iter().any(|(_, check)| measured.of(family, check).is_none()))
+        .map(|family| family.name)
+        .collect();
+    assert!(missing.is_empty(), "`./dev model-figures` has not measured {missing:?}");
 }
 
 /// Sources are read as text, because the scripts need MLX; the figures show that they were read right.

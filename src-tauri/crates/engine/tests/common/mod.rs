@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod files;
+pub mod measured;
 pub mod oracle;
 pub mod vision;
 

@@ -1,7 +1,7 @@
 //! A chat with every kind of model says the same whether what was read before is cached or read again.
 
 use crate::common::oracle::{python, seed, Written};
-use crate::common::{hear, source, Heard};
+use crate::common::{hear, measured, source, Heard};
 use engine::MlxEngine;
 use protocol::{Engine, FolderSource, LoadEvent, LocalEngine, Message, Request, Role, Sampling, Usage};
 
@@ -70,6 +70,7 @@ async fn a_turn_after_another_says_what_a_cold_run_says() {
             assert_eq!(second.tokens, expected.tokens, "{name}: the second turn");
             assert_eq!(again.tokens, expected.tokens, "{name}: another answer");
         }
+        measured::keep("turns", variant, 0.0);
         cached += usage.cached_tokens + usage_again.cached_tokens;
         read += usage.prefilled_tokens + usage_again.prefilled_tokens;
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::oracle::{python, seed, Figures, Variant, Written};
-use crate::common::source;
+use crate::common::{measured, source};
 use engine::MlxEngine;
 use protocol::{ErrorCode, KvBits, LocalEngine};
 
@@ -362,6 +362,14 @@ fn compare(python: &Path, seed: u64) {
         (row.packed, row.native) = (gpu.packed, gpu.native);
     }
     println!("{}", table(&written, &rows));
+    for (variant, row) in written.variants.iter().zip(&rows) {
+        if let Some(Exact { all, chunks, steps, .. }) = row.exact {
+            measured::keep("logits", variant, all.max(chunks).max(steps));
+        }
+        if let Some(Kv8 { all, .. }) = row.kv8 {
+            measured::keep("kv 8", variant, all);
+        }
+    }
     let missing: Vec<&str> = named(&written, &rows, |row| row.missing.is_some());
     let failed: Vec<&str> = named(&written, &rows, |row| !row.failures.is_empty());
     let exact = rows.iter().filter_map(|row| row.exact.as_ref());
