@@ -80,7 +80,8 @@ class Family:
         module, _, name = self.processor.rpartition(".")
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
         shape = GRIDS[index]
-        image = types.SimpleNamespace(merge_size=2, spatial_patch_size=1, use_thumbnail=True, patch_size=16)
+        side = 2 if self.model_type == "cohere2_vision" else 16
+        image = types.SimpleNamespace(merge_size=2, spatial_patch_size=1, use_thumbnail=True, patch_size=side)
         options = {"image_processor": image, "tokenizer": tokenizer, **self.options}
         options = {key: value for key, value in options.items() if key in cls.__init__.__code__.co_varnames or key in ("image_processor", "tokenizer")}
         if "feature_extractor" in cls.__init__.__code__.co_varnames:
@@ -108,6 +109,17 @@ class Family:
             processor._get_image_num_tokens = lambda *_, **__: (6, 3)
             inputs, plan = {"image_rows": [rows or 1], "image_cols": [columns or 1], "image_sizes": [(1, 1)]}, tiled(rows, columns, 6, 3)
             return plan, processor.replace_image_token(inputs, 0, use_image_special_tokens=True), processor.image_token
+        elif self.model_type == "llava":
+            inputs = {"pixel_values": [numpy.zeros((3, rows, columns))]}
+        elif self.model_type in ("llava_next", "llava_onevision"):
+            # The count of features is compared by `images.py`; here it is the processor's own.
+            image.image_grid_pinpoints = [[4, 8], [8, 4], [8, 8]]
+            inputs = {"image_sizes": [(3 * rows, 3 * columns)], "pixel_values": [numpy.zeros((1, 3, 4, 4))], "batch_num_images": [1]}
+            text = processor.replace_image_token(inputs, 0)
+            return grid(1, text.count(processor.image_token)), text, processor.image_token
+        elif self.model_type in ("aya_vision", "cohere2_vision"):
+            rows, columns = TILES[index]
+            inputs, plan = {"num_patches": [rows * columns + 1]}, tiled(rows, columns, 4, 4)
         elif self.model_type == "mllama":
             plan = beside(*[(1, 1), (2, 2), (1, 3)][index])
         elif self.model_type == "hunyuan_vl":
@@ -146,6 +158,20 @@ FAMILIES = [
            ["<|im_start|>", "<|im_end|>", "<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>"] + [f"<|img_row_{row}_col_{column}|>" for row in (1, 2) for column in (1, 2, 3)],
            {"image_token": "<image>", "image_start_token": "<|image_start|>", "image_end_token": "<|image_end|>", "image_thumbnail": "<|img_thumbnail|>",
             "image_thumbnail_token": "<|img_thumbnail|>"}),
+    Family("llava", "llava.processing_llava.LlavaProcessor", plain("<image>\\n", "<|im_start|>", "<|im_end|>"), ["<|im_start|>", "<|im_end|>", "<image>"],
+           {"image_token": "<image>"}, patch_size=1, num_additional_image_tokens=1, vision_feature_select_strategy="default"),
+    Family("llava_next", "llava_next.processing_llava_next.LlavaNextProcessor", plain("<image>\\n", "[INST]", "[/INST]"), ["[INST]", "[/INST]", "<image>"],
+           {"image_token": "<image>"}, "pieces", patch_size=1, num_additional_image_tokens=1, vision_feature_select_strategy="default"),
+    Family("llava_onevision", "llava_onevision.processing_llava_onevision.LlavaOnevisionProcessor", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>"),
+           ["<|im_start|>", "<|im_end|>", "<image>", "<video>"], {"image_token": "<image>", "video_token": "<video>"}, num_image_tokens=16,
+           vision_feature_select_strategy="full"),
+    Family("aya_vision", "aya_vision.processing_aya_vision.AyaVisionProcessor", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>"),
+           ["<|im_start|>", "<|im_end|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>"], patch_size=1, img_size=4,
+           downsample_factor=2),
+    Family("cohere2_vision", "cohere2_vision.processing_cohere2_vision.Cohere2VisionProcessor",
+           qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<|IMG_PATCH|>"),
+           ["<|im_start|>", "<|im_end|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>"],
+           {"boi_token": "<|START_OF_IMG|>", "eoi_token": "<|END_OF_IMG|>", "image_token": "<|IMG_PATCH|>", "img_line_break_token": "<|IMG_LINE_BREAK|>"}),
     Family("mllama", "mllama.processing_mllama.MllamaProcessor", llama(),
            ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"]),
     Family("paddleocr_vl", "paddleocr_vl.processing_paddleocr_vl.PaddleOCRVLProcessor", plain("<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>", "<|begin|>"),
@@ -188,7 +214,7 @@ def tokenizer(folder, family):
 
 
 def main(out):
-    processing_utils.ProcessorMixin.__init__ = lambda self, *_, **__: None
+    processing_utils.ProcessorMixin.__init__ = lambda self, image_processor=None, *_, **__: setattr(self, "image_processor", image_processor)
     chance = random.Random(7)
     for family in FAMILIES:
         made = tokenizer(out / family.model_type, family)

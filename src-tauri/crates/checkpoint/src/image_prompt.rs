@@ -35,6 +35,10 @@ pub enum ImageRun {
     Idefics,
     /// Tiles, each after a mark with its place; then the full image; all between two marks.
     Lfm2,
+    /// Tiles, each after its number, then the full image, all between two marks (Aya Vision).
+    NumberedTiles(&'static str, &'static str),
+    /// Tiles and the full image, each before the second mark, between the first and the third (Command A Vision).
+    EndedTiles(&'static str, &'static str, &'static str),
     /// The placeholder itself: the model reads features next to the prompt.
     Itself,
 }
@@ -69,7 +73,10 @@ impl ImagePrompt {
     /// The tokens that the row names.
     pub fn spelled(&self) -> [&'static str; 5] {
         let (open, close) = match self.run {
-            ImageRun::Between(open, close) | ImageRun::Rows(open, close) => (open, close),
+            ImageRun::Between(open, close)
+            | ImageRun::Rows(open, close)
+            | ImageRun::NumberedTiles(open, close)
+            | ImageRun::EndedTiles(open, _, close) => (open, close),
             ImageRun::Idefics => ("<fake_token_around_image>", "<global-img>"),
             ImageRun::Lfm2 => ("<|image_start|>", "<|image_end|>"),
             ImageRun::Features | ImageRun::Itself => ("", ""),
@@ -80,7 +87,9 @@ impl ImagePrompt {
     /// The marks around a run, unless config.json names others.
     pub fn marks(&self) -> (&'static str, &'static str) {
         match self.run {
-            ImageRun::Between(open, close) => (open, close),
+            ImageRun::Between(open, close)
+            | ImageRun::NumberedTiles(open, close)
+            | ImageRun::EndedTiles(open, _, close) => (open, close),
             ImageRun::Features | ImageRun::Rows(..) | ImageRun::Idefics | ImageRun::Lfm2 | ImageRun::Itself => ("", ""),
         }
     }
@@ -150,6 +159,31 @@ impl ImagePrompt {
                     run.features(features);
                 }
                 run.marks("<|image_end|>");
+                run.segments
+            }
+            ImageRun::NumberedTiles(..) => {
+                let [open, close] = marks;
+                let mut run = Builder::default();
+                run.marks(open);
+                for (tile, features) in (1..).zip(views()) {
+                    match tile == plan.views.len() {
+                        true => run.marks("TILE_GLOBAL"),
+                        false => run.marks(&format!("TILE_{tile}")),
+                    }
+                    run.features(features);
+                }
+                run.marks(close);
+                run.segments
+            }
+            ImageRun::EndedTiles(_, end, _) => {
+                let [open, close] = marks;
+                let mut run = Builder::default();
+                run.marks(open);
+                for features in views() {
+                    run.features(features);
+                    run.marks(end);
+                }
+                run.marks(close);
                 run.segments
             }
             ImageRun::Itself => vec![RunSegment::Placeholder],

@@ -1,12 +1,13 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 18] = [
+const UNUSED: [&str; 19] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
     "multi_modal_projector.",
     "mm_projector.",
+    "image_newline",
     "vit.",
     "img_projector.",
     "audio_tower.",
@@ -28,12 +29,13 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
     "multi_modal_projector.",
     "mm_projector.",
+    "image_newline",
     "embed_vision.",
     "connector.",
     "mlp1.",

@@ -63,6 +63,7 @@ fn grid(rows: u32, columns: u32) -> ImagePlan {
         views: vec![view((rows, columns))],
         tiles: None,
         whole: false,
+        joined: None,
     }
 }
 
@@ -74,6 +75,7 @@ fn tiles(rows: u32, columns: u32) -> ImagePlan {
         views: vec![view((1, 1)); (rows * columns + 1) as usize],
         tiles: (rows * columns > 0).then_some((rows, columns)),
         whole: true,
+        joined: None,
     }
 }
 
@@ -288,7 +290,7 @@ proptest! {
     #[test]
     fn a_typed_placeholder_stays_text(
         pieces in proptest::collection::vec((0..64usize, "[a-z \n<|>]{0,6}"), 0..6),
-        family in 0..14usize,
+        family in 0..17usize,
         inline in any::<bool>(),
     ) {
         let (model_type, written, marks, plan, _) = families().remove(family);
@@ -368,6 +370,7 @@ fn plan_of(plan: &Value) -> ImagePlan {
             .as_array()
             .map(|tiles| (number(&tiles[0]), number(&tiles[1]))),
         whole: plan["whole"].as_bool().unwrap(),
+        joined: None,
     }
 }
 

@@ -26,7 +26,6 @@ pub(super) const TEXT: &[Model] = &[
 
 /// Models that answer questions about images, too.
 pub(super) const VISION: &[Model] = &[
-    ("Aya Vision", &["aya_vision", "cohere2_vision"]),
     ("Bunny", &["llava_bunny", "llava-qwen2", "bunny-llama"]),
     ("Cohere Compass", &["cohere_compass"]),
     (
@@ -41,17 +40,13 @@ pub(super) const VISION: &[Model] = &[
     ("Florence 2", &["florence2"]),
     ("GLM 5 with vision", &["glm5_next"]),
     ("GOT-OCR", &["got"]),
-    (
-        "Granite Vision",
-        &["granite_vision", "granite-vision", "granite4_vision", "granite4-vision"],
-    ),
+    ("Granite 4 Vision", &["granite4_vision", "granite4-vision"]),
     ("Idefics 2", &["idefics2"]),
     ("IndicOCR", &["indic_ocr"]),
     ("Inkling", &["inkling", "inkling_mm_model"]),
     ("Janus", &["multi_modality"]),
     ("Jina VLM", &["jina_vlm", "jvlm"]),
     ("Kimi K3", &["kimi_k3"]),
-    ("LLaVA", &["llava", "llava_next", "llava_onevision"]),
     ("LLM-jp-VL", &["llmjpvl"]),
     ("Mage-VL", &["mage_vl"]),
     ("MiMo V2", &["mimo_v2"]),

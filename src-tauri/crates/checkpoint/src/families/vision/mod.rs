@@ -7,6 +7,7 @@ pub(crate) mod gemma4;
 pub(crate) mod glm;
 pub(crate) mod hunyuan;
 pub(crate) mod internvit;
+pub(crate) mod llava;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
 pub(crate) mod moonvit;
@@ -23,6 +24,7 @@ pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
 pub use hunyuan::HunyuanVisionConfig;
 pub use internvit::InternVitConfig;
+pub use llava::{LlavaConfig, LlavaProjector};
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
 pub use moonvit::MoonVitConfig;
@@ -44,6 +46,8 @@ pub enum VisionConfig {
     Pixtral(PixtralConfig),
     /// That of Kimi-VL and Kimi K2.5.
     MoonVit(MoonVitConfig),
+    /// LLaVA's and that of models like it.
+    Llava(LlavaConfig),
     /// InternVL's.
     InternVit(InternVitConfig),
     /// GLM-4.1V's and GLM-OCR's.
@@ -69,6 +73,7 @@ impl VisionConfig {
             | Self::Pixtral(_)
             | Self::MoonVit(_)
             | Self::InternVit(_)
+            | Self::Llava(_)
             | Self::Glm(_)
             | Self::Mllama(_)
             | Self::MobileNet(_)
@@ -94,6 +99,7 @@ impl VisionConfig {
             Self::Pixtral(encoder) => encoder.cost(),
             Self::MoonVit(encoder) => encoder.cost(),
             Self::InternVit(encoder) => encoder.cost(),
+            Self::Llava(encoder) => encoder.cost(),
             Self::Glm(encoder) => encoder.cost(),
             Self::Mllama(encoder) => encoder.cost(),
             Self::MobileNet(encoder) => encoder.cost(),

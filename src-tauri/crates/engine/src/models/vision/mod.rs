@@ -11,6 +11,7 @@ mod glm;
 mod hunyuan;
 mod internvit;
 mod linear;
+mod llava;
 mod mllama;
 mod mobilenet;
 mod mobilenet_blocks;
@@ -94,6 +95,8 @@ pub enum VisionTower {
     Pixtral(pixtral::Pixtral),
     /// Kimi-VL's.
     MoonVit(moonvit::MoonVit),
+    /// LLaVA's and that of models like it.
+    Llava(llava::LlavaTower),
     /// InternVL's.
     InternVit(internvit::InternVit),
     /// GLM's.
@@ -117,6 +120,7 @@ impl VisionTower {
             VisionConfig::Siglip(config) => Self::Siglip(siglip::Siglip::load(config, hidden, weights)?),
             VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
             VisionConfig::MoonVit(config) => Self::MoonVit(moonvit::MoonVit::load(config, hidden, weights)?),
+            VisionConfig::Llava(config) => Self::Llava(llava::LlavaTower::load(config, hidden, weights)?),
             VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
             VisionConfig::Glm(config) => Self::Glm(Box::new(glm::GlmTower::load(config, hidden, weights)?)),
             VisionConfig::Mllama(config) => Self::Mllama(mllama::Mllama::load(config, hidden, weights)?),
@@ -144,8 +148,12 @@ impl VisionTower {
                 plan.views.len()
             )));
         }
-        if let Self::Mllama(tower) = self {
-            let features = tower.encode(views, plan, hook)?;
+        let together = match self {
+            Self::Mllama(tower) => Some(tower.encode(views, plan, hook)?),
+            Self::Llava(tower) if tower.ends_rows() => Some(tower.encode_rows(views, plan, hook)?),
+            _ => None,
+        };
+        if let Some(features) = together {
             eval(features.tensors())?;
             return Ok(features);
         }
@@ -158,6 +166,7 @@ impl VisionTower {
                 Self::Siglip(tower) => tower.encode(&input, hook),
                 Self::Pixtral(tower) => tower.encode(&input, hook),
                 Self::MoonVit(tower) => tower.encode(&input, hook),
+                Self::Llava(tower) => tower.encode(&input, hook),
                 Self::InternVit(tower) => tower.encode(&input, hook),
                 Self::Glm(tower) => tower.encode(&input, hook),
                 Self::MobileNet(tower) => tower.encode(&input, hook),
@@ -208,8 +217,8 @@ impl ViewInput<'_> {
 
     /// Its complete planes of patches of this side, cut into rows `[patches, numbers]`.
     fn cut(&self, side: i32) -> error::Result<Tensor> {
-        let (rows, columns) = self.view.patches;
-        let planes = self.tensor([patches::COLOURS, rows as i32 * side, columns as i32 * side])?;
+        let (width, height) = (self.view.width as i32, self.view.height as i32);
+        let planes = self.tensor([patches::COLOURS, height, width])?;
         patches::cut(&planes, side)
     }
 }
