@@ -81,13 +81,14 @@ class Family:
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
         shape = GRIDS[index]
         side = 2 if self.model_type == "cohere2_vision" else 16
-        image = types.SimpleNamespace(merge_size=2, spatial_patch_size=1, use_thumbnail=True, patch_size=side)
+        image = types.SimpleNamespace(merge_size=2, spatial_patch_size=1, use_thumbnail=True, patch_size=side, slice_mode=True, use_image_id=True,
+                                      downsample_mode="16x")
         options = {"image_processor": image, "tokenizer": tokenizer, **self.options}
         options = {key: value for key, value in options.items() if key in cls.__init__.__code__.co_varnames or key in ("image_processor", "tokenizer")}
         if "feature_extractor" in cls.__init__.__code__.co_varnames:
             options["feature_extractor"] = None
         if "video_processor" in cls.__init__.__code__.co_varnames:
-            options["video_processor"] = None
+            options["video_processor"] = types.SimpleNamespace(slice_mode=False, downsample_mode="16x")
         processor = cls(**options)
         processor.image_processor, processor.tokenizer = image, tokenizer
         rows, columns = shape
@@ -120,6 +121,12 @@ class Family:
         elif self.model_type in ("aya_vision", "cohere2_vision"):
             rows, columns = TILES[index]
             inputs, plan = {"num_patches": [rows * columns + 1]}, tiled(rows, columns, 4, 4)
+        elif self.model_type == "minicpmv4_6":
+            rows, columns = TILES[index]
+            count = rows * columns + 1
+            inputs = {"grids": [[rows, columns]], "num_patches_per_image": [count], "target_sizes": numpy.array([[4, 12]] + [[8, 8]] * (count - 1))}
+            plan = tiled(rows, columns, 4, 3)
+            return plan, "IMAGE_ID" + processor.replace_image_token(inputs, 0, image_token_divisor=16), processor.image_token
         elif self.model_type == "mllama":
             plan = beside(*[(1, 1), (2, 2), (1, 3)][index])
         elif self.model_type == "hunyuan_vl":
@@ -172,6 +179,10 @@ FAMILIES = [
            qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<|IMG_PATCH|>"),
            ["<|im_start|>", "<|im_end|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>"],
            {"boi_token": "<|START_OF_IMG|>", "eoi_token": "<|END_OF_IMG|>", "image_token": "<|IMG_PATCH|>", "img_line_break_token": "<|IMG_LINE_BREAK|>"}),
+    Family("minicpmv4_6", "minicpmv4_6.processing_minicpmv4_6.MiniCPMV4_6Processor", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<|image_pad|>"),
+           ["<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|video_pad|>", "<image>", "</image>", "<slice>", "</slice>", "<image_id>", "</image_id>"],
+           {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>", "image_start_token": "<image>", "image_end_token": "</image>",
+            "slice_start_token": "<slice>", "slice_end_token": "</slice>", "image_id_start_token": "<image_id>", "image_id_end_token": "</image_id>"}),
     Family("mllama", "mllama.processing_mllama.MllamaProcessor", llama(),
            ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"]),
     Family("paddleocr_vl", "paddleocr_vl.processing_paddleocr_vl.PaddleOCRVLProcessor", plain("<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>", "<|begin|>"),
@@ -214,7 +225,8 @@ def tokenizer(folder, family):
 
 
 def main(out):
-    processing_utils.ProcessorMixin.__init__ = lambda self, image_processor=None, *_, **__: setattr(self, "image_processor", image_processor)
+    # Some read the first two parts that they are made of.
+    processing_utils.ProcessorMixin.__init__ = lambda self, *parts, **__: vars(self).update(zip(("image_processor", "video_processor"), parts))
     chance = random.Random(7)
     for family in FAMILIES:
         made = tokenizer(out / family.model_type, family)
@@ -237,6 +249,9 @@ def main(out):
             pieces = rendered.split(placeholder)
             assert len(pieces) == len(texts) + 1, (family.model_type, rendered)
             widened = pieces[0] + "".join(text + piece for text, piece in zip(texts, pieces[1:]))
+            # As MiniCPM-V's `_prepend_local_ids` numbers the images of a prompt.
+            for index in range(len(texts)):
+                widened = widened.replace("IMAGE_ID", f"<image_id>{index}</image_id>", 1)
             cases.append({"messages": messages, "plans": plans, "ids": made(widened, add_special_tokens=False)["input_ids"]})
         (out / f"{family.model_type}.json").write_text(json.dumps(cases))
 

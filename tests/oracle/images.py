@@ -128,6 +128,7 @@ def processors():
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
     from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
     from transformers.models.llava_onevision.image_processing_pil_llava_onevision import LlavaOnevisionImageProcessorPil
+    from transformers.models.minicpmv4_6.image_processing_pil_minicpmv4_6 import MiniCPMV4_6ImageProcessorPil
     from transformers.models.mllama.image_processing_pil_mllama import MllamaImageProcessorPil
     from transformers.models.paddleocr_vl.image_processing_pil_paddleocr_vl import PaddleOCRVLImageProcessorPil
     from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil
@@ -183,6 +184,7 @@ def processors():
          canvas_of("llava_onevision", 384, LlavaOnevisionImageProcessorPil.image_grid_pinpoints)),
         ("aya_vision", GotOcr2ImageProcessorPil, {**square(364), "crop_to_patches": True, "min_patches": 1, "max_patches": 12, **half},
          {"model_type": "aya_vision", "downsample_factor": 2, "vision_config": {"patch_size": 14, "image_size": 364}}, crops_of(169)),
+        ("minicpmv4_6", MiniCPMV4_6ImageProcessorPil, {}, {"model_type": "minicpmv4_6"}, slices),
         ("mllama", MllamaImageProcessorPil, {**square(560), "max_image_tiles": 4, **clip}, {"model_type": "mllama", "vision_config": {"patch_size": 14}}, canvas),
     ]
 
@@ -258,6 +260,17 @@ def canvas_of(family, tile, pinpoints):
         rows, columns = (side // tile for side in select_best_resolution(size, pinpoints))
         return answer([*tiles, whole], texts._get_number_of_features(*size, tile, tile), rows, columns)
     return taken
+
+
+def slices(made):
+    """Patches of all views beside each other: the whole, which is first, comes last here."""
+    pixels, found, start = np.asarray(made["pixel_values"])[0], [], 0
+    for rows, columns in np.asarray(made["target_sizes"]).tolist():
+        part = pixels[..., start:start + rows * columns * 14]
+        start += part.shape[-1]
+        found.append(part.reshape(3, 14, rows, columns, 14).transpose(0, 2, 1, 3, 4).reshape(3, rows * 14, columns * 14))
+    whole, *tiles = found
+    return answer([*tiles, whole], (np.asarray(made["target_sizes"]).prod(-1) // 16).sum(), *made["grids"][0])
 
 
 def canvas(made):

@@ -39,6 +39,8 @@ pub enum ImageRun {
     NumberedTiles(&'static str, &'static str),
     /// Tiles and the full image, each before the second mark, between the first and the third (Command A Vision).
     EndedTiles(&'static str, &'static str, &'static str),
+    /// The number of the image in the prompt, the full image, then a line for each row of slices (MiniCPM-V).
+    Slices,
     /// The placeholder itself: the model reads features next to the prompt.
     Itself,
 }
@@ -79,6 +81,7 @@ impl ImagePrompt {
             | ImageRun::EndedTiles(open, _, close) => (open, close),
             ImageRun::Idefics => ("<fake_token_around_image>", "<global-img>"),
             ImageRun::Lfm2 => ("<|image_start|>", "<|image_end|>"),
+            ImageRun::Slices => ("<image>", "</image>"),
             ImageRun::Features | ImageRun::Itself => ("", ""),
         };
         [self.placeholder, self.feature, self.written, open, close]
@@ -90,12 +93,17 @@ impl ImagePrompt {
             ImageRun::Between(open, close)
             | ImageRun::NumberedTiles(open, close)
             | ImageRun::EndedTiles(open, _, close) => (open, close),
-            ImageRun::Features | ImageRun::Rows(..) | ImageRun::Idefics | ImageRun::Lfm2 | ImageRun::Itself => ("", ""),
+            ImageRun::Features
+            | ImageRun::Rows(..)
+            | ImageRun::Idefics
+            | ImageRun::Lfm2
+            | ImageRun::Slices
+            | ImageRun::Itself => ("", ""),
         }
     }
 
-    /// The run of an image of this plan; `marks` begin and end it.
-    pub fn segments(&self, plan: &ImagePlan, marks: &[String; 2]) -> Vec<RunSegment> {
+    /// The run of the image of this plan that is the `number`th of the prompt, from 0; `marks` begin and end it.
+    pub fn segments(&self, number: usize, plan: &ImagePlan, marks: &[String; 2]) -> Vec<RunSegment> {
         let views = || plan.views.iter().map(|view| view.features as usize);
         match self.run {
             ImageRun::Features => vec![RunSegment::Features(plan.tokens())],
@@ -184,6 +192,26 @@ impl ImagePrompt {
                     run.marks(end);
                 }
                 run.marks(close);
+                run.segments
+            }
+            ImageRun::Slices => {
+                let (rows, columns) = plan.tiles.unwrap_or_default();
+                let features: Vec<usize> = views().collect();
+                let (whole, slices) = features
+                    .split_last()
+                    .map_or((0, &[][..]), |(whole, slices)| (*whole, slices));
+                let mut run = Builder::default();
+                run.marks(&format!("<image_id>{number}</image_id><image>"));
+                run.features(whole);
+                run.marks("</image>");
+                for (index, features) in (0..rows * columns).zip(slices) {
+                    if index > 0 && index.is_multiple_of(columns) {
+                        run.marks("\n");
+                    }
+                    run.marks("<slice>");
+                    run.features(*features);
+                    run.marks("</slice>");
+                }
                 run.segments
             }
             ImageRun::Itself => vec![RunSegment::Placeholder],

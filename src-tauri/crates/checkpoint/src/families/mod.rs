@@ -190,6 +190,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     talkie::FAMILIES,
     vision::internvit::FAMILIES,
     vision::llava::FAMILIES,
+    vision::minicpmv::FAMILIES,
     vision::moonvit::FAMILIES,
     vision::pixtral::FAMILIES,
     xing::FAMILIES,

@@ -11,6 +11,7 @@ mod any_resolution;
 pub(crate) mod parts;
 mod processor_config;
 mod sizing;
+mod slices;
 mod smart_resize;
 mod tiles;
 mod view;
@@ -18,6 +19,7 @@ mod view;
 pub use any_resolution::{AnyResolution, Cropped};
 pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
 pub use sizing::{Padded, Sizing};
+pub use slices::Slices;
 pub use smart_resize::{Enlarging, Features, SmartResize};
 pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TileChoice, TiledCanvas};
 

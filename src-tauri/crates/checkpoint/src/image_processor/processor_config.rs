@@ -108,6 +108,14 @@ impl ProcessorConfig {
         }
     }
 
+    /// A word.
+    pub(crate) fn text(&self, field: &'static str) -> Result<Option<&str>> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| unusable(field, value)),
+        }
+    }
+
     pub(crate) fn flag(&self, field: &'static str, default: bool) -> Result<bool> {
         match self.get(field) {
             None => Ok(default),

@@ -4,7 +4,9 @@ use protocol::ImageDetail;
 use serde::Serialize;
 
 use super::view::{merged, single};
-use super::{AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, RatioTiles, SmartResize, TiledCanvas, View};
+use super::{
+    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, RatioTiles, Slices, SmartResize, TiledCanvas, View,
+};
 use crate::error::{Error, Result};
 
 /// Tokens that an image of Gemma 4 may have, and what it has unless a config says otherwise.
@@ -58,6 +60,8 @@ pub enum Sizing {
     Padded(Padded),
     /// Tiles of a canvas in whose corner the image stands (Llama 3.2).
     TiledCanvas(TiledCanvas),
+    /// Slices of about the size of a square, and the whole (MiniCPM-V).
+    Slices(Slices),
     /// The middle of the image (LLaVA 1.5).
     Cropped(Cropped),
     /// Tiles of a canvas in whose middle the image stands, and the whole (LLaVA-NeXT, LLaVA-OneVision).
@@ -102,6 +106,7 @@ impl Sizing {
             Self::LfmTiles(tiles) => Ok(tiles.plan(width, height, detail)),
             Self::Padded(rule) => Ok(rule.plan(width, height, detail)),
             Self::TiledCanvas(rule) => Ok(rule.plan(width, height, detail)),
+            Self::Slices(rule) => Ok(rule.plan(width, height, detail)),
             Self::Cropped(rule) => rule.plan(width, height),
             Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),
         }

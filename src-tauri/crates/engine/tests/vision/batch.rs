@@ -10,7 +10,7 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 22] = [
+const ROWS: [&str; 23] = [
     "aya_vision",
     "dots_ocr",
     "falcon_ocr",
@@ -25,6 +25,7 @@ const ROWS: [&str; 22] = [
     "kimi_vl",
     "lfm2_vl",
     "llava_next",
+    "minicpmv4_6",
     "mistral3",
     "mllama",
     "paddleocr_vl",

@@ -147,7 +147,7 @@ impl ImageTokens {
             }
             let image = images.len();
             let (start, mut spans) = (ids.len(), Vec::new());
-            for segment in self.family.segments(&plans[image], &self.marks) {
+            for segment in self.family.segments(image, &plans[image], &self.marks) {
                 match segment {
                     RunSegment::Features(0) => {}
                     RunSegment::Features(count) => {

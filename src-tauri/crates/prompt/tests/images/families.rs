@@ -132,6 +132,21 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             tiles(1, 1),
             "<|START_OF_IMG|>TILE_1<|IMG_PATCH|>TILE_GLOBAL<|IMG_PATCH|><|END_OF_IMG|>",
         ),
+        (
+            "minicpmv4_6",
+            "<|image_pad|>",
+            vec![
+                "<|image_pad|>",
+                "<image>",
+                "</image>",
+                "<slice>",
+                "</slice>",
+                "<image_id>",
+                "</image_id>",
+            ],
+            tiles(2, 1),
+            "<image_id>0</image_id><image><|image_pad|></image><slice><|image_pad|></slice>\n<slice><|image_pad|></slice>",
+        ),
         ("mllama", "<|image|>", vec!["<|image|>"], grid(0, 0), "<|image|>"),
     ]
 }
@@ -142,7 +157,7 @@ pub fn feature(model_type: &str) -> &'static str {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
         "smolvlm" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" => "<image>",
-        "qwen3_vl" => "<|image_pad|>",
+        "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
         "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
         "internvl" => "<IMG_CONTEXT>",
         "paddleocr_vl" => "<|IMAGE_PLACEHOLDER|>",

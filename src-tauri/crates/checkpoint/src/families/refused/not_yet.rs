@@ -50,7 +50,7 @@ pub(super) const VISION: &[Model] = &[
     ("LLM-jp-VL", &["llmjpvl"]),
     ("Mage-VL", &["mage_vl"]),
     ("MiMo V2", &["mimo_v2"]),
-    ("MiniCPM-V and MiniCPM-o", &["minicpmv4_6", "minicpmv4_7", "minicpmo"]),
+    ("MiniCPM-V and MiniCPM-o", &["minicpmv4_7", "minicpmo"]),
     ("MiniMax M3 with vision", &["minimax_m3_vl"]),
     ("Molmo", &["molmo", "molmo2", "molmo_point"]),
     ("Moondream", &["moondream1", "moondream2", "moondream3"]),

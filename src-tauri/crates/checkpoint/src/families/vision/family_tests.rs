@@ -443,6 +443,38 @@ fn llava_with_impossible_numbers_sees_nothing() {
 }
 
 #[test]
+fn minicpm_v_merges_patches_twice_and_knows_one_position_of_a_token() {
+    let text = json!({"model_type": "qwen3_5_text", "hidden_size": 64, "num_hidden_layers": 4, "intermediate_size": 64,
+                      "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32, "vocab_size": 320, "linear_num_value_heads": 4,
+                      "linear_num_key_heads": 2, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+                      "rope_parameters": {"rope_type": "default", "mrope_section": [2, 1, 1], "rope_theta": 10000.0}});
+    let vision = json!({"model_type": "minicpmv4_6_vision", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,
+                        "num_attention_heads": 16, "image_size": 980, "patch_size": 14});
+    let config = json!({"model_type": "minicpmv4_6", "text_config": text, "vision_config": vision});
+    let config = ModelConfig::parse(&config.to_string()).unwrap();
+    let (Some(VisionConfig::MiniCpm(found)), Family::Decoder(decoder)) = (&config.vision, &config.family) else {
+        panic!("{config:?}")
+    };
+    assert_eq!((found.side, found.before, found.shape.layers), (70, 7, 27));
+    assert!(decoder.ropes.iter().all(|rope| rope.sections.is_none()));
+    for (field, value) in [
+        ("insert_layer_id", json!(27)),
+        ("merger_times", json!(2)),
+        ("merge_kernel_size", json!([2, 4])),
+        ("drop_vision_last_layer", json!(true)),
+        ("downsample_mode", json!("4x")),
+    ] {
+        let mut more = json!({});
+        more[field] = value.clone();
+        assert_eq!(
+            tower("minicpmv4_6", text.clone(), vision.clone(), more),
+            None,
+            "{field} {value}"
+        );
+    }
+}
+
+#[test]
 fn towers_that_cannot_be_are_none() {
     let sound = json!({"hidden_size": 96, "num_hidden_layers": 2, "intermediate_size": 80, "num_attention_heads": 4, "patch_size": 14,
                        "image_size": 56});

@@ -8,6 +8,7 @@ pub(crate) mod glm;
 pub(crate) mod hunyuan;
 pub(crate) mod internvit;
 pub(crate) mod llava;
+pub(crate) mod minicpmv;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
 pub(crate) mod moonvit;
@@ -25,6 +26,7 @@ pub use glm::GlmVisionConfig;
 pub use hunyuan::HunyuanVisionConfig;
 pub use internvit::InternVitConfig;
 pub use llava::{LlavaConfig, LlavaProjector};
+pub use minicpmv::{MiniCpmVisionConfig, MERGE as MINICPM_MERGE};
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
 pub use moonvit::MoonVitConfig;
@@ -48,6 +50,8 @@ pub enum VisionConfig {
     MoonVit(MoonVitConfig),
     /// LLaVA's and that of models like it.
     Llava(LlavaConfig),
+    /// MiniCPM-V's.
+    MiniCpm(MiniCpmVisionConfig),
     /// InternVL's.
     InternVit(InternVitConfig),
     /// GLM-4.1V's and GLM-OCR's.
@@ -74,6 +78,7 @@ impl VisionConfig {
             | Self::MoonVit(_)
             | Self::InternVit(_)
             | Self::Llava(_)
+            | Self::MiniCpm(_)
             | Self::Glm(_)
             | Self::Mllama(_)
             | Self::MobileNet(_)
@@ -100,6 +105,7 @@ impl VisionConfig {
             Self::MoonVit(encoder) => encoder.cost(),
             Self::InternVit(encoder) => encoder.cost(),
             Self::Llava(encoder) => encoder.cost(),
+            Self::MiniCpm(encoder) => encoder.cost(),
             Self::Glm(encoder) => encoder.cost(),
             Self::Mllama(encoder) => encoder.cost(),
             Self::MobileNet(encoder) => encoder.cost(),

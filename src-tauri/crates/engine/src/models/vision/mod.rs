@@ -12,6 +12,7 @@ mod hunyuan;
 mod internvit;
 mod linear;
 mod llava;
+mod minicpmv;
 mod mllama;
 mod mobilenet;
 mod mobilenet_blocks;
@@ -97,6 +98,8 @@ pub enum VisionTower {
     MoonVit(moonvit::MoonVit),
     /// LLaVA's and that of models like it.
     Llava(llava::LlavaTower),
+    /// MiniCPM-V's.
+    MiniCpm(Box<minicpmv::MiniCpmTower>),
     /// InternVL's.
     InternVit(internvit::InternVit),
     /// GLM's.
@@ -121,6 +124,9 @@ impl VisionTower {
             VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
             VisionConfig::MoonVit(config) => Self::MoonVit(moonvit::MoonVit::load(config, hidden, weights)?),
             VisionConfig::Llava(config) => Self::Llava(llava::LlavaTower::load(config, hidden, weights)?),
+            VisionConfig::MiniCpm(config) => {
+                Self::MiniCpm(Box::new(minicpmv::MiniCpmTower::load(config, hidden, weights)?))
+            }
             VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
             VisionConfig::Glm(config) => Self::Glm(Box::new(glm::GlmTower::load(config, hidden, weights)?)),
             VisionConfig::Mllama(config) => Self::Mllama(mllama::Mllama::load(config, hidden, weights)?),
@@ -167,6 +173,7 @@ impl VisionTower {
                 Self::Pixtral(tower) => tower.encode(&input, hook),
                 Self::MoonVit(tower) => tower.encode(&input, hook),
                 Self::Llava(tower) => tower.encode(&input, hook),
+                Self::MiniCpm(tower) => tower.encode(&input, hook),
                 Self::InternVit(tower) => tower.encode(&input, hook),
                 Self::Glm(tower) => tower.encode(&input, hook),
                 Self::MobileNet(tower) => tower.encode(&input, hook),
@@ -184,6 +191,10 @@ impl VisionTower {
             }
             eval(encoded.tensors())?;
             features.push(encoded);
+        }
+        // The full image, whose view is the last, stands before its slices in the prompt.
+        if matches!(self, Self::MiniCpm(_)) && plan.whole {
+            features.rotate_right(1);
         }
         let features = ImageEmbeddings::join(features)?;
         eval(features.tensors())?;
