@@ -78,6 +78,8 @@ class Family:
         import numpy
 
         module, _, name = self.processor.rpartition(".")
+        if self.model_type == "phi4-siglip":
+            return grid(*GRIDS[index]), "<image>", "<image>"
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
         shape = GRIDS[index]
         side = 2 if self.model_type == "cohere2_vision" else 16
@@ -183,6 +185,7 @@ FAMILIES = [
            ["<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|video_pad|>", "<image>", "</image>", "<slice>", "</slice>", "<image_id>", "</image_id>"],
            {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>", "image_start_token": "<image>", "image_end_token": "</image>",
             "slice_start_token": "<slice>", "slice_end_token": "</slice>", "image_id_start_token": "<image_id>", "image_id_end_token": "</image_id>"}),
+    Family("phi4-siglip", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("mllama", "mllama.processing_mllama.MllamaProcessor", llama(),
            ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"]),
     Family("paddleocr_vl", "paddleocr_vl.processing_paddleocr_vl.PaddleOCRVLProcessor", plain("<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>", "<|begin|>"),
@@ -192,6 +195,14 @@ FAMILIES = [
            ["<｜hy_User｜>", "<｜hy_place▁holder▁no▁100｜>", "<｜hy_place▁holder▁no▁101｜>", "<｜hy_place▁holder▁no▁102｜>", "<pad>"],
            {"image_token": "<｜hy_place▁holder▁no▁102｜>", "image_start_token": "<｜hy_place▁holder▁no▁100｜>", "image_end_token": "<｜hy_place▁holder▁no▁101｜>"}),
 ]
+
+
+def between(made, text, plans):
+    """The ids of the texts between images as mlx-vlm's processor of Phi 4 makes them, and the first token wherever a feature is."""
+    from mlx_vlm.models.phi4_siglip.processing_phi4_siglip import IMAGE_TOKEN_INDEX, tokenizer_image_token
+
+    counts = iter(plan["views"][0]["features"] for plan in plans)
+    return sum(([0] * next(counts) if token == IMAGE_TOKEN_INDEX else [token] for token in tokenizer_image_token(text, made)), [])
 
 
 def tokenizer(folder, family):
@@ -252,7 +263,8 @@ def main(out):
             # As MiniCPM-V's `_prepend_local_ids` numbers the images of a prompt.
             for index in range(len(texts)):
                 widened = widened.replace("IMAGE_ID", f"<image_id>{index}</image_id>", 1)
-            cases.append({"messages": messages, "plans": plans, "ids": made(widened, add_special_tokens=False)["input_ids"]})
+            ids = between(made, widened, plans) if family.model_type == "phi4-siglip" else made(widened, add_special_tokens=False)["input_ids"]
+            cases.append({"messages": messages, "plans": plans, "ids": ids})
         (out / f"{family.model_type}.json").write_text(json.dumps(cases))
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 from transformers.image_transforms import normalize, rescale
+from transformers.image_utils import SizeDict
 
 warnings.filterwarnings("ignore")
 
@@ -134,6 +135,7 @@ def processors():
     from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
     from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+    from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil, get_image_size_for_max_num_patches
     from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
     class CLIPImageProcessor(CLIPImageProcessorPil):
@@ -143,6 +145,16 @@ def processors():
             if 336**2 * max(image.size) // min(image.size) > 1 << 25:
                 raise ValueError("too long")
             return super().__call__(image, **more)
+
+    class Siglip2ImageProcessorNoUpscale(Siglip2ImageProcessorPil):
+        """As the repository of Phi 4 Reasoning Vision describes it: an image keeps its number of patches, if that is within limits."""
+
+        min_num_patches = 256
+
+        def resize(self, image, size, resample=None, **more):
+            own = (image.shape[-1] // 16) * (image.shape[-2] // 16)
+            height, width = get_image_size_for_max_num_patches(*image.shape[-2:], 16, min(max(own, self.min_num_patches), self.max_num_patches))
+            return super().resize(image, SizeDict(height=height, width=width), resample, **more)
 
     half = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     clip = {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
@@ -185,6 +197,8 @@ def processors():
         ("aya_vision", GotOcr2ImageProcessorPil, {**square(364), "crop_to_patches": True, "min_patches": 1, "max_patches": 12, **half},
          {"model_type": "aya_vision", "downsample_factor": 2, "vision_config": {"patch_size": 14, "image_size": 364}}, crops_of(169)),
         ("minicpmv4_6", MiniCPMV4_6ImageProcessorPil, {}, {"model_type": "minicpmv4_6"}, slices),
+        ("phi4_siglip", Siglip2ImageProcessorNoUpscale, {"patch_size": 16, "max_num_patches": 3600, "min_num_patches": 256}, {"model_type": "phi4-siglip"},
+         naflex),
         ("mllama", MllamaImageProcessorPil, {**square(560), "max_image_tiles": 4, **clip}, {"model_type": "mllama", "vision_config": {"patch_size": 14}}, canvas),
     ]
 
@@ -271,6 +285,11 @@ def slices(made):
         found.append(part.reshape(3, 14, rows, columns, 14).transpose(0, 2, 1, 3, 4).reshape(3, rows * 14, columns * 14))
     whole, *tiles = found
     return answer([*tiles, whole], (np.asarray(made["target_sizes"]).prod(-1) // 16).sum(), *made["grids"][0])
+
+
+def naflex(made):
+    rows = np.asarray(made["pixel_values"])[0][np.asarray(made["pixel_attention_mask"])[0] == 1]
+    return answer([rows], len(rows))
 
 
 def canvas(made):

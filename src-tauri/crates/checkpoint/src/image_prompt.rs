@@ -14,6 +14,8 @@ pub struct ImagePrompt {
     pub feature: &'static str,
     /// The text around the placeholder before the prompt is encoded.
     pub around: &'static str,
+    /// True if tokenizers may lack the placeholder, which then only tells where an image is.
+    pub added: bool,
     /// The most images of a conversation.
     pub most: Option<usize>,
     /// A template for models that bring none.
@@ -64,6 +66,7 @@ impl ImagePrompt {
             written: token,
             feature: token,
             around: "",
+            added: false,
             most: None,
             template: None,
             run: ImageRun::Features,

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 
 mod any_resolution;
+mod naflex;
 pub(crate) mod parts;
 mod processor_config;
 mod sizing;
@@ -17,6 +18,7 @@ mod tiles;
 mod view;
 
 pub use any_resolution::{AnyResolution, Cropped};
+pub use naflex::NaFlex;
 pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
 pub use sizing::{Padded, Sizing};
 pub use slices::Slices;

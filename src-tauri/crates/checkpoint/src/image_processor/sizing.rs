@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::view::{merged, single};
 use super::{
-    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, RatioTiles, Slices, SmartResize, TiledCanvas, View,
+    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, NaFlex, RatioTiles, Slices, SmartResize, TiledCanvas,
+    View,
 };
 use crate::error::{Error, Result};
 
@@ -60,6 +61,8 @@ pub enum Sizing {
     Padded(Padded),
     /// Tiles of a canvas in whose corner the image stands (Llama 3.2).
     TiledCanvas(TiledCanvas),
+    /// Whole patches, as many as the image has itself within limits (Phi 4).
+    NaFlex(NaFlex),
     /// Slices of about the size of a square, and the whole (MiniCPM-V).
     Slices(Slices),
     /// The middle of the image (LLaVA 1.5).
@@ -106,6 +109,7 @@ impl Sizing {
             Self::LfmTiles(tiles) => Ok(tiles.plan(width, height, detail)),
             Self::Padded(rule) => Ok(rule.plan(width, height, detail)),
             Self::TiledCanvas(rule) => Ok(rule.plan(width, height, detail)),
+            Self::NaFlex(rule) => Ok(rule.plan(width, height, detail)),
             Self::Slices(rule) => Ok(rule.plan(width, height, detail)),
             Self::Cropped(rule) => rule.plan(width, height),
             Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),

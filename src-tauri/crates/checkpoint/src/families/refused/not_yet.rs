@@ -66,7 +66,7 @@ pub(super) const VISION: &[Model] = &[
     ("Nemotron Parse", &["nemotron_parse"]),
     ("PaliGemma", &["paligemma"]),
     ("Phi 3 Vision", &["phi3_v"]),
-    ("Phi 4 with vision", &["phi4mm", "phi4_siglip", "phi4-siglip"]),
+    ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
     ("Qwen 4 Exp", &["qwen4_exp"]),
     ("Step 3.7", &["step3p7"]),

@@ -475,6 +475,37 @@ fn minicpm_v_merges_patches_twice_and_knows_one_position_of_a_token() {
 }
 
 #[test]
+fn phi_4_reads_states_before_the_last_layer() {
+    let mut text = llama("phi4-siglip");
+    let vision = json!({"model_type": "siglip2_vision_model", "num_patches": 256});
+    text.as_object_mut().unwrap().extend([
+        ("vision_config".to_owned(), vision),
+        (
+            "mm_vision_tower".to_owned(),
+            json!("google/siglip2-so400m-patch16-naflex"),
+        ),
+    ]);
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision;
+    let Some(VisionConfig::Siglip(found)) = read(&text) else {
+        panic!("{:?}", read(&text))
+    };
+    assert_eq!(
+        (found.shape.layers, found.shape.hidden_size, found.side, found.bare),
+        (26, 1152, 16, true)
+    );
+    for (field, value) in [
+        ("mm_vision_tower", json!("google/siglip-so400m-patch14-384")),
+        ("mm_projector_type", json!("linear")),
+        ("mm_vision_select_layer", json!(-28)),
+        ("mm_vision_select_layer", json!(0)),
+    ] {
+        let mut config = text.clone();
+        config[field] = value.clone();
+        assert_eq!(read(&config), None, "{field} {value}");
+    }
+}
+
+#[test]
 fn towers_that_cannot_be_are_none() {
     let sound = json!({"hidden_size": 96, "num_hidden_layers": 2, "intermediate_size": 80, "num_attention_heads": 4, "patch_size": 14,
                        "image_size": 56});
