@@ -62,6 +62,8 @@ def beside(rows, columns):
 
 GRIDS = [(1, 1), (3, 2), (2, 5)]
 TILES = [(0, 0), (2, 3), (1, 2)]
+# Families without a token for an image. All encode the texts around one apart.
+ADDED = ("llava_qwen2", "phi4-siglip")
 
 
 class Family:
@@ -78,7 +80,7 @@ class Family:
         import numpy
 
         module, _, name = self.processor.rpartition(".")
-        if self.model_type == "phi4-siglip":
+        if self.model_type in ADDED:
             return grid(*GRIDS[index]), "<image>", "<image>"
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
         shape = GRIDS[index]
@@ -185,6 +187,7 @@ FAMILIES = [
            ["<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|video_pad|>", "<image>", "</image>", "<slice>", "</slice>", "<image_id>", "</image_id>"],
            {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>", "image_start_token": "<image>", "image_end_token": "</image>",
             "slice_start_token": "<slice>", "slice_end_token": "</slice>", "image_id_start_token": "<image_id>", "image_id_end_token": "</image_id>"}),
+    Family("llava_qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("phi4-siglip", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("mllama", "mllama.processing_mllama.MllamaProcessor", llama(),
            ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"]),
@@ -263,7 +266,7 @@ def main(out):
             # As MiniCPM-V's `_prepend_local_ids` numbers the images of a prompt.
             for index in range(len(texts)):
                 widened = widened.replace("IMAGE_ID", f"<image_id>{index}</image_id>", 1)
-            ids = between(made, widened, plans) if family.model_type == "phi4-siglip" else made(widened, add_special_tokens=False)["input_ids"]
+            ids = between(made, widened, plans) if family.model_type in ADDED else made(widened, add_special_tokens=False)["input_ids"]
             cases.append({"messages": messages, "plans": plans, "ids": ids})
         (out / f"{family.model_type}.json").write_text(json.dumps(cases))
 

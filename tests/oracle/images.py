@@ -325,6 +325,7 @@ def functions(file):
 def others():
     """The processors that are mlx-vlm's."""
     from mlx_vlm.models.falcon_ocr.processing_falcon_ocr import preprocess_image
+    from mlx_vlm.models.fastvlm.processing import expand_to_square, resize_image
     from mlx_vlm.models.kimi_vl.processing_kimi_vl import KimiVLImageProcessor
     from mlx_vlm.models.lfm2_vl.processing_lfm2_vl import Lfm2VlNumpyImageProcessor
 
@@ -359,7 +360,15 @@ def others():
         views = [canvas.crop(box) for box in boxes] + [image.resize((512, 512), Image.Resampling.BICUBIC)] * (len(boxes) > 1)
         return answer([numbers(np.asarray(view).transpose(2, 0, 1)) for view in views], 256 * len(views))
 
-    return [("cohere2_vision", {"image_processor_type": "Cohere2VisionImageProcessorFast", "size": {"height": 512, "width": 512}, "max_patches": 12,
+    def of_fastvlm(image):
+        """The same functions given steps: from numbers between 0 and 1 they make the step below of some."""
+        square = resize_image(expand_to_square(np.asarray(image), 0), 1024)
+        scaled = rescale(steps(square, 0, 1).transpose(2, 0, 1), 1 / 255, input_data_format="channels_first")
+        return answer([normalize(scaled, [0.0] * 3, [1.0] * 3, input_data_format="channels_first")], 256)
+
+    return [("fastvlm", {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 1024}, "crop_size": {"height": 1024, "width": 1024},
+                         "image_mean": [0.0] * 3, "image_std": [1.0] * 3}, {"model_type": "llava_qwen2", "mm_vision_tower": "mobileclip_l_1024"}, of_fastvlm),
+            ("cohere2_vision", {"image_processor_type": "Cohere2VisionImageProcessorFast", "size": {"height": 512, "width": 512}, "max_patches": 12,
                                 "image_mean": [0.5] * 3, "image_std": [0.5] * 3},
              {"model_type": "cohere2_vision", "downsample_factor": 2, "vision_config": {"patch_size": 16, "image_size": 512}}, of_cohere2),
             ("kimi_vl", {"image_processor_type": "KimiVLImageProcessor", "patch_size": 14, "in_token_limit": 4096, "pad_input": True,

@@ -224,6 +224,20 @@ fn canvases_of_tiles_are_those_of_the_file_and_within_the_detail() {
 }
 
 #[test]
+fn squares_of_fastvlm_are_whole_tokens_that_its_convolutions_can_cover() {
+    let read_sized = |size: Value| {
+        let file =
+            json!({"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": size}, "crop_size": size});
+        read(file, json!({"model_type": "llava_qwen2"}))
+    };
+    let usual = read_sized(json!(1024)).expect("it is sound").expect("a processor");
+    assert_eq!(plan(&usual, (1920, 1080), Full).tokens(), 256);
+    for size in [64, 384, 1000] {
+        assert!(read_sized(json!(size)).is_err(), "{size}");
+    }
+}
+
+#[test]
 fn full_detail_means_the_largest_budget_of_gemma_4_unless_its_file_names_another() {
     let usual = processor(json!({"image_processor_type": "Gemma4ImageProcessor"}), json!({}));
     let small = processor(

@@ -5,7 +5,7 @@ use checkpoint::{ImagePlan, ImageProcessor, View};
 
 use crate::decoded_image::DecodedImage;
 use crate::error::{Error, Result};
-use crate::resize::resize_rgb;
+use crate::resize::{resize_rgb, resize_squared};
 
 /// The numbers of one view.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,11 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
         let from = last
             .as_ref()
             .map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
-        last = Some((from.resized(*step, processor), *step));
+        let resized = match processor.sizing.is_squared() {
+            true => resize_squared(from.rgb, from.size, *step, processor.filter),
+            false => from.resized(*step, processor),
+        };
+        last = Some((resized, *step));
     }
     let shown = last
         .as_ref()

@@ -188,6 +188,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     starcoder2::FAMILIES,
     step3p5::FAMILIES,
     talkie::FAMILIES,
+    vision::fastvit::FAMILIES,
     vision::internvit::FAMILIES,
     vision::llava::FAMILIES,
     vision::minicpmv::FAMILIES,

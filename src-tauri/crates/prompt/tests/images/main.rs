@@ -224,11 +224,15 @@ fn images_are_counted_against_placeholders() {
     assert!(matches!(error, Error::TooManyImages { images: 2, most: 1 }), "{error}");
 }
 
-/// Phi 4's tokenizer has no token for an image, whose place is told by the texts around it.
+/// The tokenizers of Phi 4 and of FastVLM have no token for an image, whose place is told by the texts around it.
 #[test]
 fn a_placeholder_that_no_tokenizer_has_is_a_place_between_texts() {
-    for source in [TEXTS_ALONE.to_owned(), template("<image>\n")] {
-        let model = model("phi4-siglip", &source, &[]);
+    let sources = || [TEXTS_ALONE.to_owned(), template("<image>\n")];
+    for (model_type, source) in ["phi4-siglip", "llava_qwen2"]
+        .into_iter()
+        .flat_map(|name| sources().map(|source| (name, source)))
+    {
+        let model = model(model_type, &source, &[]);
         assert!(model.takes_images());
         let plans = [grid(1, 3)];
         let asked_with = |text: &str| {
@@ -237,14 +241,20 @@ fn a_placeholder_that_no_tokenizer_has_is_a_place_between_texts() {
         };
         let prompt = asked_with("Which?");
         let places = prompt.images[0].range.clone();
-        assert_eq!((places.len(), prompt.images[0].features.clone()), (3, vec![places.clone()]));
+        assert_eq!(
+            (places.len(), prompt.images[0].features.clone()),
+            (3, vec![places.clone()])
+        );
         // Ids that any model embeds stand where features do.
         assert!(prompt.ids[places.clone()].iter().all(|id| *id == 0));
         let after = model.decode(&prompt.ids[places.end..]).unwrap();
         assert_eq!(after.trim_start(), "Which?");
         let typed = asked_with("<image> <image>");
         assert_eq!((typed.images.len(), typed.images[0].range.len()), (1, 3));
-        assert!(model.decode(&typed.ids[places.end..]).unwrap().contains("<image> <image>"));
+        assert!(model
+            .decode(&typed.ids[places.end..])
+            .unwrap()
+            .contains("<image> <image>"));
         let most = typed.ids.iter().max().unwrap();
         assert!(model.tokenizer().id("<image>").unwrap() > *most);
     }

@@ -35,7 +35,6 @@ pub(super) const VISION: &[Model] = &[
     ("DeepSeek-VL2", &["deepseek_vl_v2"]),
     ("DiffusionGemma", &["diffusion_gemma"]),
     ("ERNIE 4.5 VL", &["ernie4_5_moe_vl", "ernie4_5_vl_moe"]),
-    ("FastVLM", &["fastvlm", "llava_qwen2"]),
     ("Flint", &["flint"]),
     ("Florence 2", &["florence2"]),
     ("GLM 5 with vision", &["glm5_next"]),

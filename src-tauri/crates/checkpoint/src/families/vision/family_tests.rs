@@ -506,6 +506,23 @@ fn phi_4_reads_states_before_the_last_layer() {
 }
 
 #[test]
+fn fastvlm_tells_of_its_tower_by_a_name() {
+    let mut config = llama("llava_qwen2");
+    config["mm_vision_tower"] = json!("mobileclip_l_1024");
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision;
+    assert!(matches!(read(&config), Some(VisionConfig::FastVit(tower)) if tower.hidden_size == 3072));
+    for (field, value) in [
+        ("mm_vision_tower", json!("openai/clip-vit-large-patch14-336")),
+        ("mm_projector_type", json!("linear")),
+        ("mm_hidden_size", json!(u32::MAX)),
+    ] {
+        let mut config = config.clone();
+        config[field] = value.clone();
+        assert_eq!(read(&config), None, "{field} {value}");
+    }
+}
+
+#[test]
 fn towers_that_cannot_be_are_none() {
     let sound = json!({"hidden_size": 96, "num_hidden_layers": 2, "intermediate_size": 80, "num_attention_heads": 4, "patch_size": 14,
                        "image_size": 56});

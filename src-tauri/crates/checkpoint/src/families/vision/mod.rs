@@ -3,6 +3,7 @@
 //! the description and leave the tower out.
 
 pub(crate) mod falcon_ocr;
+pub(crate) mod fastvit;
 pub(crate) mod gemma4;
 pub(crate) mod glm;
 pub(crate) mod hunyuan;
@@ -21,6 +22,7 @@ use crate::config::limits::{check_head, check_layers, check_range, check_width};
 use crate::error::Error;
 use crate::memory::VisionCost;
 pub use falcon_ocr::FalconPatchesConfig;
+pub use fastvit::FastVitConfig;
 pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
 pub use hunyuan::HunyuanVisionConfig;
@@ -60,6 +62,8 @@ pub enum VisionConfig {
     Mllama(MllamaVisionConfig),
     /// Gemma 3n's.
     MobileNet(MobileNetConfig),
+    /// FastVLM's.
+    FastVit(FastVitConfig),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -82,6 +86,7 @@ impl VisionConfig {
             | Self::Glm(_)
             | Self::Mllama(_)
             | Self::MobileNet(_)
+            | Self::FastVit(_)
             | Self::Hunyuan(_) => false,
         }
     }
@@ -109,6 +114,7 @@ impl VisionConfig {
             Self::Glm(encoder) => encoder.cost(),
             Self::Mllama(encoder) => encoder.cost(),
             Self::MobileNet(encoder) => encoder.cost(),
+            Self::FastVit(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }

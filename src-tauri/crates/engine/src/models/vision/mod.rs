@@ -6,6 +6,7 @@
 mod attention;
 mod block;
 mod falcon_ocr;
+mod fastvit;
 mod gemma4;
 mod glm;
 mod hunyuan;
@@ -108,6 +109,8 @@ pub enum VisionTower {
     Mllama(mllama::Mllama),
     /// Gemma 3n's.
     MobileNet(Box<mobilenet::MobileNet>),
+    /// FastVLM's.
+    FastVit(Box<fastvit::FastVit>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -133,6 +136,7 @@ impl VisionTower {
             VisionConfig::MobileNet(config) => {
                 Self::MobileNet(Box::new(mobilenet::MobileNet::load(config, hidden, weights)?))
             }
+            VisionConfig::FastVit(config) => Self::FastVit(Box::new(fastvit::FastVit::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -177,6 +181,7 @@ impl VisionTower {
                 Self::InternVit(tower) => tower.encode(&input, hook),
                 Self::Glm(tower) => tower.encode(&input, hook),
                 Self::MobileNet(tower) => tower.encode(&input, hook),
+                Self::FastVit(tower) => tower.encode(&input, hook),
                 Self::Mllama(_) => unreachable!("it encodes all views together"),
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
                 Self::Falcon(patches) => patches.encode(&input, hook),
