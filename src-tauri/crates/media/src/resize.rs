@@ -137,8 +137,8 @@ pub(crate) fn resize_rgb(rgb: &[u8], (width, height): (u32, u32), to: (u32, u32)
 /// Rows of a square that are made at once.
 const BAND: usize = 64;
 
-/// The same of the square in whose middle the image stands, black on both sides of the shorter one. The square itself is
-/// never held in memory.
+/// The same of the square in whose middle the image stands, black on both sides of the shorter one. The square itself
+/// is never held in memory.
 pub(crate) fn resize_squared(rgb: &[u8], (width, height): (u32, u32), to: (u32, u32), filter: Filter) -> Vec<u8> {
     let (width, height, to_width, to_height) = (width as usize, height as usize, to.0 as usize, to.1 as usize);
     let side = width.max(height);

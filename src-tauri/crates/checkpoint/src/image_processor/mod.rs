@@ -125,7 +125,8 @@ pub struct View {
     /// Rows and columns of the grid that the tower's features make.
     pub tokens: (u32, u32),
     /// Features of it in the prompt: one for each place of the grid, and in HunyuanOCR one more for each row and two
-    /// around. Those of tiles that are shown as one grid are counted there. None if the model looks at features beside its prompt, as Llama 3.2 does.
+    /// around. Those of tiles that are shown as one grid are counted there. None if the model looks at features beside
+    /// its prompt, as Llama 3.2 does.
     pub features: u32,
 }
 

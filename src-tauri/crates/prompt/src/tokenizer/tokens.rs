@@ -162,8 +162,8 @@ impl Tokenizer {
         Ok(ids.filter(|id| Some(*id) != split).collect())
     }
 
-    /// Encodes two plain texts as the pair that the tokenizer makes of them; returns ids and their types. Control tokens
-    /// spelled in either become the text they look like.
+    /// Encodes two plain texts as the pair that the tokenizer makes of them; returns ids and their types. Control
+    /// tokens spelled in either become the text they look like.
     pub(crate) fn encode_pair(&self, first: &str, second: &str) -> Result<(Vec<u32>, Vec<u32>)> {
         self.check_length(first.len() + second.len())?;
         let sentinel = Self::sentinel_for([first, second]);

@@ -95,8 +95,8 @@ const PROMPT: ImagePrompt = ImagePrompt {
 /// The most layers whose states go into the projector side by side.
 const MOST_TAPS: usize = 16;
 
-/// The language part. Published configs leave out what is as in the class of its type: the width, the layers, the heads,
-/// the width of the networks and the tokens.
+/// The language part. Published configs leave out what is as in the class of its type: the width, the layers, the
+/// heads, the width of the networks and the tokens.
 fn language_part(source: Source<'_>) -> Result<Family, Error> {
     let defaults = match source.text.text("model_type")?.as_deref() {
         None | Some("llama") => [4096, 32, 32, 11_008, 32_000],
@@ -139,7 +139,8 @@ pub struct LlavaConfig {
     pub projector: LlavaProjector,
     /// True if the norm after the last layer belongs to the features (Command A Vision).
     pub post_norm: bool,
-    /// The factor of features, which the language part applies to all that comes in (`embedding_multiplier` of Granite).
+    /// The factor of features, which the language part applies to all that comes in (`embedding_multiplier` of
+    /// Granite).
     pub multiplier: Option<f32>,
     /// True if each row of the grid of an image's tiles ends with a learned mark (`image_newline`).
     pub row_ends: bool,

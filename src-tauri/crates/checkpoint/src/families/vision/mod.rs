@@ -146,6 +146,10 @@ mod family_tests;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+mod projector_tests;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::{json, Value};
 
