@@ -62,6 +62,8 @@ def beside(rows, columns):
 
 GRIDS = [(1, 1), (3, 2), (2, 5)]
 TILES = [(0, 0), (2, 3), (1, 2)]
+# Families without a token for an image. All encode the texts around one apart.
+ADDED = ("llava_qwen2", "phi4-siglip")
 
 
 class Family:
@@ -78,15 +80,19 @@ class Family:
         import numpy
 
         module, _, name = self.processor.rpartition(".")
+        if self.model_type in ADDED:
+            return grid(*GRIDS[index]), "<image>", "<image>"
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
         shape = GRIDS[index]
-        image = types.SimpleNamespace(merge_size=2, spatial_patch_size=1, use_thumbnail=True, patch_size=16)
+        side = 2 if self.model_type == "cohere2_vision" else 16
+        image = types.SimpleNamespace(merge_size=2, spatial_patch_size=1, use_thumbnail=True, patch_size=side, slice_mode=True, use_image_id=True,
+                                      downsample_mode="16x")
         options = {"image_processor": image, "tokenizer": tokenizer, **self.options}
         options = {key: value for key, value in options.items() if key in cls.__init__.__code__.co_varnames or key in ("image_processor", "tokenizer")}
         if "feature_extractor" in cls.__init__.__code__.co_varnames:
             options["feature_extractor"] = None
         if "video_processor" in cls.__init__.__code__.co_varnames:
-            options["video_processor"] = None
+            options["video_processor"] = types.SimpleNamespace(slice_mode=False, downsample_mode="16x")
         processor = cls(**options)
         processor.image_processor, processor.tokenizer = image, tokenizer
         rows, columns = shape
@@ -108,6 +114,23 @@ class Family:
             processor._get_image_num_tokens = lambda *_, **__: (6, 3)
             inputs, plan = {"image_rows": [rows or 1], "image_cols": [columns or 1], "image_sizes": [(1, 1)]}, tiled(rows, columns, 6, 3)
             return plan, processor.replace_image_token(inputs, 0, use_image_special_tokens=True), processor.image_token
+        elif self.model_type == "llava":
+            inputs = {"pixel_values": [numpy.zeros((3, rows, columns))]}
+        elif self.model_type in ("llava_next", "llava_onevision"):
+            # The count of features is compared by `images.py`; here it is the processor's own.
+            image.image_grid_pinpoints = [[4, 8], [8, 4], [8, 8]]
+            inputs = {"image_sizes": [(3 * rows, 3 * columns)], "pixel_values": [numpy.zeros((1, 3, 4, 4))], "batch_num_images": [1]}
+            text = processor.replace_image_token(inputs, 0)
+            return grid(1, text.count(processor.image_token)), text, processor.image_token
+        elif self.model_type in ("aya_vision", "cohere2_vision"):
+            rows, columns = TILES[index]
+            inputs, plan = {"num_patches": [rows * columns + 1]}, tiled(rows, columns, 4, 4)
+        elif self.model_type == "minicpmv4_6":
+            rows, columns = TILES[index]
+            count = rows * columns + 1
+            inputs = {"grids": [[rows, columns]], "num_patches_per_image": [count], "target_sizes": numpy.array([[4, 12]] + [[8, 8]] * (count - 1))}
+            plan = tiled(rows, columns, 4, 3)
+            return plan, "IMAGE_ID" + processor.replace_image_token(inputs, 0, image_token_divisor=16), processor.image_token
         elif self.model_type == "mllama":
             plan = beside(*[(1, 1), (2, 2), (1, 3)][index])
         elif self.model_type == "hunyuan_vl":
@@ -146,6 +169,26 @@ FAMILIES = [
            ["<|im_start|>", "<|im_end|>", "<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>"] + [f"<|img_row_{row}_col_{column}|>" for row in (1, 2) for column in (1, 2, 3)],
            {"image_token": "<image>", "image_start_token": "<|image_start|>", "image_end_token": "<|image_end|>", "image_thumbnail": "<|img_thumbnail|>",
             "image_thumbnail_token": "<|img_thumbnail|>"}),
+    Family("llava", "llava.processing_llava.LlavaProcessor", plain("<image>\\n", "<|im_start|>", "<|im_end|>"), ["<|im_start|>", "<|im_end|>", "<image>"],
+           {"image_token": "<image>"}, patch_size=1, num_additional_image_tokens=1, vision_feature_select_strategy="default"),
+    Family("llava_next", "llava_next.processing_llava_next.LlavaNextProcessor", plain("<image>\\n", "[INST]", "[/INST]"), ["[INST]", "[/INST]", "<image>"],
+           {"image_token": "<image>"}, "pieces", patch_size=1, num_additional_image_tokens=1, vision_feature_select_strategy="default"),
+    Family("llava_onevision", "llava_onevision.processing_llava_onevision.LlavaOnevisionProcessor", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>"),
+           ["<|im_start|>", "<|im_end|>", "<image>", "<video>"], {"image_token": "<image>", "video_token": "<video>"}, num_image_tokens=16,
+           vision_feature_select_strategy="full"),
+    Family("aya_vision", "aya_vision.processing_aya_vision.AyaVisionProcessor", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>"),
+           ["<|im_start|>", "<|im_end|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>"], patch_size=1, img_size=4,
+           downsample_factor=2),
+    Family("cohere2_vision", "cohere2_vision.processing_cohere2_vision.Cohere2VisionProcessor",
+           qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<|IMG_PATCH|>"),
+           ["<|im_start|>", "<|im_end|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>"],
+           {"boi_token": "<|START_OF_IMG|>", "eoi_token": "<|END_OF_IMG|>", "image_token": "<|IMG_PATCH|>", "img_line_break_token": "<|IMG_LINE_BREAK|>"}),
+    Family("minicpmv4_6", "minicpmv4_6.processing_minicpmv4_6.MiniCPMV4_6Processor", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<|image_pad|>"),
+           ["<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|video_pad|>", "<image>", "</image>", "<slice>", "</slice>", "<image_id>", "</image_id>"],
+           {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>", "image_start_token": "<image>", "image_end_token": "</image>",
+            "slice_start_token": "<slice>", "slice_end_token": "</slice>", "image_id_start_token": "<image_id>", "image_id_end_token": "</image_id>"}),
+    Family("llava_qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
+    Family("phi4-siglip", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("mllama", "mllama.processing_mllama.MllamaProcessor", llama(),
            ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"]),
     Family("paddleocr_vl", "paddleocr_vl.processing_paddleocr_vl.PaddleOCRVLProcessor", plain("<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>", "<|begin|>"),
@@ -155,6 +198,14 @@ FAMILIES = [
            ["<｜hy_User｜>", "<｜hy_place▁holder▁no▁100｜>", "<｜hy_place▁holder▁no▁101｜>", "<｜hy_place▁holder▁no▁102｜>", "<pad>"],
            {"image_token": "<｜hy_place▁holder▁no▁102｜>", "image_start_token": "<｜hy_place▁holder▁no▁100｜>", "image_end_token": "<｜hy_place▁holder▁no▁101｜>"}),
 ]
+
+
+def between(made, text, plans):
+    """The ids of the texts between images as mlx-vlm's processor of Phi 4 makes them, and the first token wherever a feature is."""
+    from mlx_vlm.models.phi4_siglip.processing_phi4_siglip import IMAGE_TOKEN_INDEX, tokenizer_image_token
+
+    counts = iter(plan["views"][0]["features"] for plan in plans)
+    return sum(([0] * next(counts) if token == IMAGE_TOKEN_INDEX else [token] for token in tokenizer_image_token(text, made)), [])
 
 
 def tokenizer(folder, family):
@@ -188,7 +239,8 @@ def tokenizer(folder, family):
 
 
 def main(out):
-    processing_utils.ProcessorMixin.__init__ = lambda self, *_, **__: None
+    # Some read the first two parts that they are made of.
+    processing_utils.ProcessorMixin.__init__ = lambda self, *parts, **__: vars(self).update(zip(("image_processor", "video_processor"), parts))
     chance = random.Random(7)
     for family in FAMILIES:
         made = tokenizer(out / family.model_type, family)
@@ -211,7 +263,11 @@ def main(out):
             pieces = rendered.split(placeholder)
             assert len(pieces) == len(texts) + 1, (family.model_type, rendered)
             widened = pieces[0] + "".join(text + piece for text, piece in zip(texts, pieces[1:]))
-            cases.append({"messages": messages, "plans": plans, "ids": made(widened, add_special_tokens=False)["input_ids"]})
+            # As MiniCPM-V's `_prepend_local_ids` numbers the images of a prompt.
+            for index in range(len(texts)):
+                widened = widened.replace("IMAGE_ID", f"<image_id>{index}</image_id>", 1)
+            ids = between(made, widened, plans) if family.model_type in ADDED else made(widened, add_special_tokens=False)["input_ids"]
+            cases.append({"messages": messages, "plans": plans, "ids": ids})
         (out / f"{family.model_type}.json").write_text(json.dumps(cases))
 
 

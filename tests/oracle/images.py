@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 from transformers.image_transforms import normalize, rescale
+from transformers.image_utils import SizeDict
 
 warnings.filterwarnings("ignore")
 
@@ -118,6 +119,7 @@ def decoded(path):
 
 def processors():
     """Name, class, the processor's file, `config.json`, and how its answer is taken apart."""
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
     from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
     from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil
     from transformers.models.glm46v.image_processing_pil_glm46v import Glm46VImageProcessorPil
@@ -125,18 +127,42 @@ def processors():
     from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
     from transformers.models.hunyuan_vl.image_processing_pil_hunyuan_vl import HunYuanVLImageProcessorPil
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
+    from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
+    from transformers.models.llava_onevision.image_processing_pil_llava_onevision import LlavaOnevisionImageProcessorPil
+    from transformers.models.minicpmv4_6.image_processing_pil_minicpmv4_6 import MiniCPMV4_6ImageProcessorPil
     from transformers.models.mllama.image_processing_pil_mllama import MllamaImageProcessorPil
     from transformers.models.paddleocr_vl.image_processing_pil_paddleocr_vl import PaddleOCRVLImageProcessorPil
     from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
     from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+    from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil, get_image_size_for_max_num_patches
     from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
+
+    class CLIPImageProcessor(CLIPImageProcessorPil):
+        """It brings all of an image to the size of which it takes the middle, however long that is; the app refuses such images."""
+
+        def __call__(self, image, **more):
+            if 336**2 * max(image.size) // min(image.size) > 1 << 25:
+                raise ValueError("too long")
+            return super().__call__(image, **more)
+
+    class Siglip2ImageProcessorNoUpscale(Siglip2ImageProcessorPil):
+        """As the repository of Phi 4 Reasoning Vision describes it: an image keeps its number of patches, if that is within limits."""
+
+        min_num_patches = 256
+
+        def resize(self, image, size, resample=None, **more):
+            own = (image.shape[-1] // 16) * (image.shape[-2] // 16)
+            height, width = get_image_size_for_max_num_patches(*image.shape[-2:], 16, min(max(own, self.min_num_patches), self.max_num_patches))
+            return super().resize(image, SizeDict(height=height, width=width), resample, **more)
 
     half = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     clip = {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
     imagenet = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
     edges = lambda least, most: {"size": {"shortest_edge": least, "longest_edge": most}}
     square = lambda side: {"size": {"height": side, "width": side}}
+    cropped = lambda side: {"size": {"shortest_edge": side}, "crop_size": {"height": side, "width": side}}
+    pinpoints = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008], [1344, 672]]
     qwen3 = {"patch_size": 16, "temporal_patch_size": 2, "merge_size": 2, "min_pixels": None, "max_pixels": None, **half, **edges(65536, 16777216)}
     return [
         ("qwen2_vl", Qwen2VLImageProcessorPil, {"min_pixels": 3136, "max_pixels": 12845056, "patch_size": 14, "temporal_patch_size": 2,
@@ -153,7 +179,7 @@ def processors():
                                                                      "vision_config": {"patch_size": 14}}, fixed),
         ("gemma3n", SiglipImageProcessorPil, {**square(768), "do_normalize": False, "resample": 2}, {"model_type": "gemma3n"}, fixed),
         ("gemma4", Gemma4ImageProcessorPil, {}, {"model_type": "gemma4"}, gemma4),
-        ("pixtral", PixtralImageProcessorPil, {}, {"model_type": "llava", "vision_config": {"patch_size": 16}}, longest(16)),
+        ("pixtral", PixtralImageProcessorPil, {}, {"model_type": "llava", "vision_config": {"model_type": "pixtral", "patch_size": 16}}, longest(16)),
         ("mistral3", PixtralImageProcessorPil, {"patch_size": {"height": 28, "width": 28}, "size": {"longest_edge": 1540}},
          {"model_type": "mistral3", "spatial_merge_size": 2, "vision_config": {"patch_size": 14}}, longest(28)),
         ("idefics3", Idefics3ImageProcessorPil, {}, {"model_type": "idefics3", "scale_factor": 2, "vision_config": {"patch_size": 14}}, tiles(169)),
@@ -161,6 +187,18 @@ def processors():
          {"model_type": "smolvlm", "scale_factor": 4, "vision_config": {"patch_size": 16}}, tiles(64)),
         ("internvl", GotOcr2ImageProcessorPil, {**square(448), "crop_to_patches": True, "min_patches": 1, "max_patches": 12, **imagenet},
          {"model_type": "internvl", "downsample_ratio": 0.5, "vision_config": {"patch_size": [14, 14]}}, crops),
+        ("llava", CLIPImageProcessor, cropped(336), {"model_type": "llava", "vision_config": {"patch_size": 14, "image_size": 336}}, square_of(576)),
+        ("llava_siglip", SiglipImageProcessorPil, {**square(384), **half}, {"model_type": "llava", "vision_config": {"patch_size": 14, "image_size": 384}},
+         square_of(729)),
+        ("llava_next", LlavaNextImageProcessorPil, {**cropped(336), "image_grid_pinpoints": pinpoints, **clip},
+         {"model_type": "llava_next", "vision_config": {"patch_size": 14, "image_size": 336}}, canvas_of("llava_next", 336, pinpoints)),
+        ("llava_onevision", LlavaOnevisionImageProcessorPil, {}, {"model_type": "llava_onevision", "vision_config": {"patch_size": 14, "image_size": 384}},
+         canvas_of("llava_onevision", 384, LlavaOnevisionImageProcessorPil.image_grid_pinpoints)),
+        ("aya_vision", GotOcr2ImageProcessorPil, {**square(364), "crop_to_patches": True, "min_patches": 1, "max_patches": 12, **half},
+         {"model_type": "aya_vision", "downsample_factor": 2, "vision_config": {"patch_size": 14, "image_size": 364}}, crops_of(169)),
+        ("minicpmv4_6", MiniCPMV4_6ImageProcessorPil, {}, {"model_type": "minicpmv4_6"}, slices),
+        ("phi4_siglip", Siglip2ImageProcessorNoUpscale, {"patch_size": 16, "max_num_patches": 3600, "min_num_patches": 256}, {"model_type": "phi4-siglip"},
+         naflex),
         ("mllama", MllamaImageProcessorPil, {**square(560), "max_image_tiles": 4, **clip}, {"model_type": "mllama", "vision_config": {"patch_size": 14}}, canvas),
     ]
 
@@ -204,9 +242,54 @@ def tiles(each):
     return taken
 
 
-def crops(made):
-    views = list(np.asarray(made["pixel_values"]))
-    return answer(views, 256 * len(views))
+def crops_of(each):
+    def taken(made):
+        views = list(np.asarray(made["pixel_values"]))
+        return answer(views, each * len(views))
+    return taken
+
+
+crops = crops_of(256)
+
+
+def square_of(tokens):
+    return lambda made: answer([np.asarray(made["pixel_values"])[0]], tokens)
+
+
+def canvas_of(family, tile, pinpoints):
+    """Tiles of a canvas: the whole, which is first, comes last here. The processor of texts says how many features there are."""
+    import importlib
+    from types import SimpleNamespace
+
+    from transformers.image_processing_utils import select_best_resolution
+
+    module = importlib.import_module(f"transformers.models.{family}.processing_{family}")
+    texts = object.__new__(getattr(module, "LlavaNextProcessor" if family == "llava_next" else "LlavaOnevisionProcessor"))
+    texts.image_processor = SimpleNamespace(image_grid_pinpoints=pinpoints)
+    texts.patch_size, texts.num_additional_image_tokens, texts.num_image_tokens, texts.vision_aspect_ratio = 14, 0, 729, "anyres_max_9"
+
+    def taken(made):
+        size = [int(side) for side in made["image_sizes"][0]]
+        whole, *tiles = np.asarray(made["pixel_values"])[0]
+        rows, columns = (side // tile for side in select_best_resolution(size, pinpoints))
+        return answer([*tiles, whole], texts._get_number_of_features(*size, tile, tile), rows, columns)
+    return taken
+
+
+def slices(made):
+    """Patches of all views beside each other: the whole, which is first, comes last here."""
+    pixels, found, start = np.asarray(made["pixel_values"])[0], [], 0
+    for rows, columns in np.asarray(made["target_sizes"]).tolist():
+        part = pixels[..., start:start + rows * columns * 14]
+        start += part.shape[-1]
+        found.append(part.reshape(3, 14, rows, columns, 14).transpose(0, 2, 1, 3, 4).reshape(3, rows * 14, columns * 14))
+    whole, *tiles = found
+    return answer([*tiles, whole], (np.asarray(made["target_sizes"]).prod(-1) // 16).sum(), *made["grids"][0])
+
+
+def naflex(made):
+    rows = np.asarray(made["pixel_values"])[0][np.asarray(made["pixel_attention_mask"])[0] == 1]
+    return answer([rows], len(rows))
 
 
 def canvas(made):
@@ -225,13 +308,29 @@ def numbers(pixels):
     return normalize(scaled, [0.5] * 3, [0.5] * 3, input_data_format="channels_first")
 
 
+def functions(file):
+    """The functions of a file of transformers that cannot be imported without torch."""
+    import ast
+    from functools import lru_cache
+
+    import transformers
+
+    tree = ast.parse((Path(transformers.__file__).parent / "models" / file).read_text())
+    tree.body = [part for part in tree.body if isinstance(part, ast.FunctionDef)]
+    found = {"np": np, "lru_cache": lru_cache}
+    exec(compile(tree, file, "exec"), found)
+    return found
+
+
 def others():
     """The processors that are mlx-vlm's."""
     from mlx_vlm.models.falcon_ocr.processing_falcon_ocr import preprocess_image
+    from mlx_vlm.models.fastvlm.processing import expand_to_square, resize_image
     from mlx_vlm.models.kimi_vl.processing_kimi_vl import KimiVLImageProcessor
     from mlx_vlm.models.lfm2_vl.processing_lfm2_vl import Lfm2VlNumpyImageProcessor
 
     lfm2 = Lfm2VlNumpyImageProcessor(resample=2)
+    cohere2 = functions("cohere2_vision/image_processing_cohere2_vision.py")
     kimi = KimiVLImageProcessor(pad_input=True)
 
     def renumbered(rows):
@@ -253,7 +352,26 @@ def others():
         padded = np.asarray(kimi.rescale(image))
         return answer([numbers(padded.transpose(2, 0, 1))], padded.shape[0] // 28 * (padded.shape[1] // 28))
 
-    return [("kimi_vl", {"image_processor_type": "KimiVLImageProcessor", "patch_size": 14, "in_token_limit": 4096, "pad_input": True,
+    def of_cohere2(image):
+        """The processor itself wants torchvision; this is its choice of tiles, with Pillow's resizes."""
+        columns, rows = cohere2["get_optimal_tiled_canvas"]((image.height, image.width), (512, 512), 1, 12)
+        canvas = image.resize((columns * 512, rows * 512), Image.Resampling.BICUBIC)
+        boxes = [(column * 512, row * 512, column * 512 + 512, row * 512 + 512) for row in range(rows) for column in range(columns)]
+        views = [canvas.crop(box) for box in boxes] + [image.resize((512, 512), Image.Resampling.BICUBIC)] * (len(boxes) > 1)
+        return answer([numbers(np.asarray(view).transpose(2, 0, 1)) for view in views], 256 * len(views))
+
+    def of_fastvlm(image):
+        """The same functions given steps: from numbers between 0 and 1 they make the step below of some."""
+        square = resize_image(expand_to_square(np.asarray(image), 0), 1024)
+        scaled = rescale(steps(square, 0, 1).transpose(2, 0, 1), 1 / 255, input_data_format="channels_first")
+        return answer([normalize(scaled, [0.0] * 3, [1.0] * 3, input_data_format="channels_first")], 256)
+
+    return [("fastvlm", {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 1024}, "crop_size": {"height": 1024, "width": 1024},
+                         "image_mean": [0.0] * 3, "image_std": [1.0] * 3}, {"model_type": "llava_qwen2", "mm_vision_tower": "mobileclip_l_1024"}, of_fastvlm),
+            ("cohere2_vision", {"image_processor_type": "Cohere2VisionImageProcessorFast", "size": {"height": 512, "width": 512}, "max_patches": 12,
+                                "image_mean": [0.5] * 3, "image_std": [0.5] * 3},
+             {"model_type": "cohere2_vision", "downsample_factor": 2, "vision_config": {"patch_size": 16, "image_size": 512}}, of_cohere2),
+            ("kimi_vl", {"image_processor_type": "KimiVLImageProcessor", "patch_size": 14, "in_token_limit": 4096, "pad_input": True,
                          "image_mean": [0.5] * 3, "image_std": [0.5] * 3}, {"model_type": "kimi_vl"}, of_kimi),
             ("lfm2_vl", {"image_processor_type": "Lfm2VlImageProcessorFast", "resample": 2, "do_resize": False}, {"model_type": "lfm2_vl"}, of_lfm2),
             ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon)]

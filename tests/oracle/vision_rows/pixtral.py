@@ -99,6 +99,7 @@ def row(name, config, merge, **more):
 ROWS = [
     row("pixtral", config("pixtral"), 1),
     row("pixtral-original", config("pixtral"), 1, layout=original),
+    row("pixtral-llava", config("llava"), 1, asked=config("pixtral"), layout=original),
     row("mistral3", mistral3(), 2),
     row("mistral3-original", mistral3(), 2, layout=original),
     row("mistral3-4bit", mistral3(), 2, packed="language", bits=4),

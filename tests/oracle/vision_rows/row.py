@@ -38,6 +38,8 @@ class Image:
     # Rows and columns if the views are tiles, and whether a view of the whole image comes last.
     tiles: tuple = None
     whole: bool = False
+    # Rows and columns of the grid of all tiles that the image covers, and what they are brought to, if it is shown as one.
+    joined: list = None
 
 
 @dataclass
@@ -103,6 +105,7 @@ def described(images, ids):
         at = next(start for start in range(at, len(ids)) if ids[start : start + length] == image.run)
         takes = [at + index for index, token in enumerate(image.run) if token == image.soft]
         views = [{"width": v.width, "height": v.height, "patches": v.patches, "tokens": v.tokens, "features": v.features} for v in image.views]
-        found.append({"run": [at, at + length], "features": takes, "views": views, "tiles": image.tiles, "whole": image.whole})
+        found.append({"run": [at, at + length], "features": takes, "views": views, "tiles": image.tiles, "whole": image.whole,
+                      "joined": image.joined})
         at += length
     return found

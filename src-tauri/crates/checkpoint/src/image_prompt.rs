@@ -14,6 +14,8 @@ pub struct ImagePrompt {
     pub feature: &'static str,
     /// The text around the placeholder before the prompt is encoded.
     pub around: &'static str,
+    /// True if tokenizers may lack the placeholder, which then only tells where an image is.
+    pub added: bool,
     /// The most images of a conversation.
     pub most: Option<usize>,
     /// A template for models that bring none.
@@ -35,6 +37,12 @@ pub enum ImageRun {
     Idefics,
     /// Tiles, each after a mark with its place; then the full image; all between two marks.
     Lfm2,
+    /// Tiles, each after its number, then the full image, all between two marks (Aya Vision).
+    NumberedTiles(&'static str, &'static str),
+    /// Tiles and the full image, each before the second mark, between the first and the third (Command A Vision).
+    EndedTiles(&'static str, &'static str, &'static str),
+    /// The number of the image in the prompt, the full image, then a line for each row of slices (MiniCPM-V).
+    Slices,
     /// The placeholder itself: the model reads features next to the prompt.
     Itself,
 }
@@ -58,6 +66,7 @@ impl ImagePrompt {
             written: token,
             feature: token,
             around: "",
+            added: false,
             most: None,
             template: None,
             run: ImageRun::Features,
@@ -69,9 +78,13 @@ impl ImagePrompt {
     /// The tokens that the row names.
     pub fn spelled(&self) -> [&'static str; 5] {
         let (open, close) = match self.run {
-            ImageRun::Between(open, close) | ImageRun::Rows(open, close) => (open, close),
+            ImageRun::Between(open, close)
+            | ImageRun::Rows(open, close)
+            | ImageRun::NumberedTiles(open, close)
+            | ImageRun::EndedTiles(open, _, close) => (open, close),
             ImageRun::Idefics => ("<fake_token_around_image>", "<global-img>"),
             ImageRun::Lfm2 => ("<|image_start|>", "<|image_end|>"),
+            ImageRun::Slices => ("<image>", "</image>"),
             ImageRun::Features | ImageRun::Itself => ("", ""),
         };
         [self.placeholder, self.feature, self.written, open, close]
@@ -80,13 +93,20 @@ impl ImagePrompt {
     /// The marks around a run, unless config.json names others.
     pub fn marks(&self) -> (&'static str, &'static str) {
         match self.run {
-            ImageRun::Between(open, close) => (open, close),
-            ImageRun::Features | ImageRun::Rows(..) | ImageRun::Idefics | ImageRun::Lfm2 | ImageRun::Itself => ("", ""),
+            ImageRun::Between(open, close)
+            | ImageRun::NumberedTiles(open, close)
+            | ImageRun::EndedTiles(open, _, close) => (open, close),
+            ImageRun::Features
+            | ImageRun::Rows(..)
+            | ImageRun::Idefics
+            | ImageRun::Lfm2
+            | ImageRun::Slices
+            | ImageRun::Itself => ("", ""),
         }
     }
 
-    /// The run of an image of this plan; `marks` begin and end it.
-    pub fn segments(&self, plan: &ImagePlan, marks: &[String; 2]) -> Vec<RunSegment> {
+    /// The run of the image of this plan that is the `number`th of the prompt, from 0; `marks` begin and end it.
+    pub fn segments(&self, number: usize, plan: &ImagePlan, marks: &[String; 2]) -> Vec<RunSegment> {
         let views = || plan.views.iter().map(|view| view.features as usize);
         match self.run {
             ImageRun::Features => vec![RunSegment::Features(plan.tokens())],
@@ -150,6 +170,51 @@ impl ImagePrompt {
                     run.features(features);
                 }
                 run.marks("<|image_end|>");
+                run.segments
+            }
+            ImageRun::NumberedTiles(..) => {
+                let [open, close] = marks;
+                let mut run = Builder::default();
+                run.marks(open);
+                for (tile, features) in (1..).zip(views()) {
+                    match tile == plan.views.len() {
+                        true => run.marks("TILE_GLOBAL"),
+                        false => run.marks(&format!("TILE_{tile}")),
+                    }
+                    run.features(features);
+                }
+                run.marks(close);
+                run.segments
+            }
+            ImageRun::EndedTiles(_, end, _) => {
+                let [open, close] = marks;
+                let mut run = Builder::default();
+                run.marks(open);
+                for features in views() {
+                    run.features(features);
+                    run.marks(end);
+                }
+                run.marks(close);
+                run.segments
+            }
+            ImageRun::Slices => {
+                let (rows, columns) = plan.tiles.unwrap_or_default();
+                let features: Vec<usize> = views().collect();
+                let (whole, slices) = features
+                    .split_last()
+                    .map_or((0, &[][..]), |(whole, slices)| (*whole, slices));
+                let mut run = Builder::default();
+                run.marks(&format!("<image_id>{number}</image_id><image>"));
+                run.features(whole);
+                run.marks("</image>");
+                for (index, features) in (0..rows * columns).zip(slices) {
+                    if index > 0 && index.is_multiple_of(columns) {
+                        run.marks("\n");
+                    }
+                    run.marks("<slice>");
+                    run.features(*features);
+                    run.marks("</slice>");
+                }
                 run.segments
             }
             ImageRun::Itself => vec![RunSegment::Placeholder],

@@ -153,6 +153,91 @@ fn an_image_takes_no_more_than_its_detail_allows() {
 }
 
 #[test]
+fn canvases_of_tiles_are_those_of_the_file_and_within_the_detail() {
+    let config = json!({"model_type": "llava_next", "vision_config": {"patch_size": 14, "image_size": 336}});
+    let file = |more: Value| {
+        let mut file = json!({"image_processor_type": "LlavaNextImageProcessor", "size": {"shortest_edge": 336},
+            "crop_size": {"height": 336, "width": 336}});
+        file.as_object_mut()
+            .expect("an object")
+            .extend(more.as_object().expect("an object").clone());
+        file
+    };
+    let next = processor(file(json!({})), config.clone());
+    let planned = |size, detail| {
+        let plan = plan(&next, size, detail);
+        (plan.tiles, plan.tokens())
+    };
+    // The whole, and 48 rows of 48 features and a mark.
+    assert_eq!(planned((1024, 1024), Full), (Some((2, 2)), 576 + 48 * 49));
+    // The image covers 27 of the 48 rows, to which one of padding is left.
+    assert_eq!(planned((1280, 720), Full), (Some((2, 2)), 576 + 28 * 49));
+    // In less detail on a smaller canvas, and at last none.
+    assert_eq!(planned((1024, 1024), Normal).0, Some((1, 2)));
+    assert_eq!(planned((1024, 1024), Quick), (None, 577));
+    for (field, value) in [
+        ("image_grid_pinpoints", json!([])),
+        ("image_grid_pinpoints", json!([[336]])),
+        ("image_grid_pinpoints", json!([[336, 400]])),
+        ("image_grid_pinpoints", json!([[336, 0]])),
+        ("image_grid_pinpoints", json!([[33_600, 33_600]])),
+        ("image_grid_pinpoints", json!([["wide", 336]])),
+        ("image_grid_pinpoints", json!(336)),
+        ("crop_size", json!(224)),
+        ("size", json!({"shortest_edge": 224})),
+        ("size", json!({"shortest_edge": 0})),
+    ] {
+        let mut more = json!({});
+        more[field] = value.clone();
+        assert!(read(file(more), config.clone()).is_err(), "{field} {value}");
+    }
+    let onevision = |ratio: Value| {
+        let file = json!({"image_processor_type": "LlavaOnevisionImageProcessor"});
+        read(
+            file,
+            json!({"model_type": "llava_onevision", "vision_aspect_ratio": ratio}),
+        )
+    };
+    assert!(onevision(json!("anyres_max_4")).is_ok() && onevision(Value::Null).is_ok());
+    for ratio in [json!("square"), json!("anyres_max_0"), json!("anyres_max_-1"), json!(9)] {
+        assert!(onevision(ratio.clone()).is_err(), "{ratio}");
+    }
+    let clip = |more: Value| {
+        read(
+            more,
+            json!({"model_type": "llava", "vision_config": {"patch_size": 14, "image_size": 336}}),
+        )
+    };
+    let sound = json!({"image_processor_type": "CLIPImageProcessor", "size": 336, "crop_size": 336});
+    let llava = clip(sound).expect("it is sound").expect("a processor");
+    assert_eq!(plan(&llava, (640, 480), Full).steps, [(448, 336)]);
+    let error = llava.plan(1, 3000, Full).expect_err("nothing of it would be seen");
+    assert!(matches!(error, Error::TooNarrow { .. }), "{error}");
+    for more in [
+        json!({"size": 224, "crop_size": 336}),
+        json!({"size": 336, "crop_size": 224}),
+        json!({"size": {"shortest_edge": 336}, "do_center_crop": false}),
+        json!({"size": 336, "crop_size": 336, "do_pad": true}),
+    ] {
+        assert!(clip(more.clone()).is_err(), "{more}");
+    }
+}
+
+#[test]
+fn squares_of_fastvlm_are_whole_tokens_that_its_convolutions_can_cover() {
+    let read_sized = |size: Value| {
+        let file =
+            json!({"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": size}, "crop_size": size});
+        read(file, json!({"model_type": "llava_qwen2"}))
+    };
+    let usual = read_sized(json!(1024)).expect("it is sound").expect("a processor");
+    assert_eq!(plan(&usual, (1920, 1080), Full).tokens(), 256);
+    for size in [64, 384, 1000] {
+        assert!(read_sized(json!(size)).is_err(), "{size}");
+    }
+}
+
+#[test]
 fn full_detail_means_the_largest_budget_of_gemma_4_unless_its_file_names_another() {
     let usual = processor(json!({"image_processor_type": "Gemma4ImageProcessor"}), json!({}));
     let small = processor(

@@ -5,7 +5,7 @@ use checkpoint::{ImagePlan, ImageProcessor, View};
 
 use crate::decoded_image::DecodedImage;
 use crate::error::{Error, Result};
-use crate::resize::resize_rgb;
+use crate::resize::{resize_rgb, resize_squared};
 
 /// The numbers of one view.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,19 +34,36 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
         let from = last
             .as_ref()
             .map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
-        last = Some((from.resized(*step, processor), *step));
+        let resized = match processor.sizing.is_squared() {
+            true => resize_squared(from.rgb, from.size, *step, processor.filter),
+            false => from.resized(*step, processor),
+        };
+        last = Some((resized, *step));
     }
     let shown = last
         .as_ref()
         .map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
     let tiles = plan.views.len() - usize::from(plan.whole && !plan.views.is_empty());
-    let columns = plan.tiles.map_or(1, |(_, columns)| columns.max(1));
+    let (rows, columns) = plan.tiles.map_or((1, 1), |(rows, columns)| (rows, columns.max(1)));
+    let before = match plan.views.first().filter(|_| processor.sizing.is_centered()) {
+        Some(view) => {
+            let half = |canvas: u32, image: u32| match canvas >= image {
+                true => i64::from((canvas - image) / 2),
+                false => -i64::from((image - canvas) / 2),
+            };
+            (
+                half(columns * view.width, shown.size.0),
+                half(rows * view.height, shown.size.1),
+            )
+        }
+        None => (0, 0),
+    };
     let mut views = Vec::with_capacity(plan.views.len());
     for (index, view) in plan.views.iter().enumerate() {
         if index < tiles {
             let corner = (
-                index as u32 % columns * view.width,
-                index as u32 / columns * view.height,
+                i64::from(index as u32 % columns * view.width) - before.0,
+                i64::from(index as u32 / columns * view.height) - before.1,
             );
             views.push(numbers.view(&shown, corner, view, processor.layout)?);
         } else {
@@ -78,13 +95,18 @@ impl<'a> RgbRef<'a> {
         resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
     }
 
-    /// Colors of a part of a row; shorter if the image ends before it, empty below it.
-    fn row(&self, left: u32, top: u32, width: u32) -> &'a [u8] {
+    /// Colors of a part of a row, and how many pixels of it lie before the image; shorter if the image ends before it,
+    /// empty above and below it.
+    fn row(&self, left: i64, top: i64, width: u32) -> (u32, &'a [u8]) {
+        let before = u32::try_from(-left).unwrap_or(0).min(width);
+        let (left, width) = (left.max(0) as u32, width - before);
+        let top = u32::try_from(top).unwrap_or(u32::MAX);
         if top >= self.size.1 || left >= self.size.0 {
-            return &[];
+            return (0, &[]);
         }
         let start = (top as usize * self.size.0 as usize + left as usize) * 3;
-        &self.rgb[start..start + width.min(self.size.0 - left) as usize * 3]
+        let end = start + width.min(self.size.0 - left) as usize * 3;
+        (before, &self.rgb[start..end])
     }
 }
 
@@ -109,7 +131,7 @@ impl Numbers {
     }
 
     /// The numbers of a view whose corner lies here.
-    fn view(&self, pixels: &RgbRef, corner: (u32, u32), view: &View, layout: Layout) -> Result<ViewPixels> {
+    fn view(&self, pixels: &RgbRef, corner: (i64, i64), view: &View, layout: Layout) -> Result<ViewPixels> {
         match layout {
             Layout::Planes => Ok(self.planes(pixels, corner, view)),
             Layout::Patches {
@@ -136,15 +158,16 @@ impl Numbers {
         }
     }
 
-    fn planes(&self, pixels: &RgbRef, (left, top): (u32, u32), view: &View) -> ViewPixels {
+    fn planes(&self, pixels: &RgbRef, (left, top): (i64, i64), view: &View) -> ViewPixels {
         let (width, height) = (view.width as usize, view.height as usize);
         let mut values = Vec::with_capacity(3 * width * height);
         for (colour, numbers) in self.0.iter().enumerate() {
             for row in 0..view.height {
-                let steps = pixels.row(left, top + row, view.width);
+                let (before, steps) = pixels.row(left, top + i64::from(row), view.width);
                 let start = values.len();
+                values.resize(start + before as usize, numbers[0]);
                 values.extend(steps.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
-                // Black where a tiled canvas is larger than its image.
+                // Black where a canvas is larger than its image.
                 values.resize(start + width, numbers[0]);
             }
         }
@@ -157,7 +180,7 @@ impl Numbers {
     fn patches(
         &self,
         pixels: &RgbRef,
-        (left, top): (u32, u32),
+        (left, top): (i64, i64),
         (rows, columns): (u32, u32),
         order: &Order,
     ) -> ViewPixels {
@@ -165,8 +188,8 @@ impl Numbers {
         let length = 3 * side * side * order.frames as usize;
         let mut values = Vec::with_capacity(rows as usize * columns as usize * length);
         for (row, column) in order.grid(rows, columns) {
-            let lines = (0..order.side)
-                .map(|line| pixels.row(left + column * order.side, top + row * order.side + line, order.side));
+            let (left, top) = (left + i64::from(column * order.side), top + i64::from(row * order.side));
+            let lines = (0..order.side).map(|line| pixels.row(left, top + i64::from(line), order.side).1);
             match order.colour_by_colour {
                 true => {
                     for (colour, numbers) in self.0.iter().enumerate() {

@@ -188,7 +188,10 @@ const FAMILIES: &[&[FamilyRow]] = &[
     starcoder2::FAMILIES,
     step3p5::FAMILIES,
     talkie::FAMILIES,
+    vision::fastvit::FAMILIES,
     vision::internvit::FAMILIES,
+    vision::llava::FAMILIES,
+    vision::minicpmv::FAMILIES,
     vision::moonvit::FAMILIES,
     vision::pixtral::FAMILIES,
     xing::FAMILIES,
@@ -240,6 +243,22 @@ fn vision_row(model_type: &str) -> Option<&'static VisionRow> {
     row(model_type)?.vision.as_ref()
 }
 
+/// The type whose row tells how a model with a tower of this type sees: Pixtral's own repositories call it LLaVA.
+fn sees_as<'a>(model_type: &'a str, tower: Option<&str>) -> &'a str {
+    match (model_type, tower) {
+        ("llava", Some("pixtral")) => "pixtral",
+        _ => model_type,
+    }
+}
+
+/// The row that tells how the model with this `config.json` sees.
+fn vision_row_of(config: &Value) -> Option<&'static VisionRow> {
+    let tower = config
+        .get("vision_config")
+        .and_then(|vision| vision.get("model_type")?.as_str());
+    vision_row(sees_as(config.get("model_type")?.as_str()?, tower))
+}
+
 /// Reads the shapes of a model of this type.
 pub(crate) fn parse(model_type: &str, source: Source<'_>) -> Result<Family, Error> {
     match row(model_type) {
@@ -254,7 +273,13 @@ pub(crate) fn parse(model_type: &str, source: Source<'_>) -> Result<Family, Erro
 /// Why no encoder can be built, if the file describes one or models of this type have one.
 pub(crate) fn parse_vision(model_type: &str, top: Fields<'_>) -> Result<Option<VisionConfig>, Error> {
     const FIELD: &str = "vision_config";
-    let Some(row) = vision_row(model_type) else {
+    let tower = top
+        .object(FIELD)
+        .ok()
+        .flatten()
+        .map(|vision| vision.text("model_type"))
+        .transpose()?;
+    let Some(row) = vision_row(sees_as(model_type, tower.flatten().as_deref())) else {
         return match top.has(FIELD) {
             true => Err(Error::Unsupported(format!(
                 "a vision tower beside models of type `{model_type}`"
@@ -271,7 +296,7 @@ pub(crate) fn parse_vision(model_type: &str, top: Fields<'_>) -> Result<Option<V
 
 /// The form of images in the prompts of the model with this `config.json`; `None` if its family reads none.
 pub fn image_prompt(config: &Value) -> Option<&'static ImagePrompt> {
-    Some(&vision_row(config.get("model_type")?.as_str()?)?.prompt)
+    Some(&vision_row_of(config)?.prompt)
 }
 
 fn unknown(model_type: &str) -> Error {

@@ -29,7 +29,7 @@ impl ImageProcessor {
     /// A processor that is not known, or a number that no processor has.
     pub fn read(folder: &Path, config: &Value) -> Result<Option<Self>> {
         let model_type = config.get("model_type").and_then(Value::as_str).unwrap_or_default();
-        let family = super::vision_row(model_type);
+        let family = super::vision_row_of(config);
         let needs_no_file = family.is_some_and(|family| family.processor.fixed);
         match ProcessorConfig::read(folder, config, needs_no_file)? {
             Some(processor) => describe(&processor, model_type, family).map(Some),

@@ -1,12 +1,15 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 18] = [
+const UNUSED: [&str; 21] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
     "multi_modal_projector.",
     "mm_projector.",
+    "image_newline",
+    "vit_merger.",
+    "merger.mlp.",
     "vit.",
     "img_projector.",
     "audio_tower.",
@@ -28,12 +31,15 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 14] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
     "multi_modal_projector.",
     "mm_projector.",
+    "image_newline",
+    "vit_merger.",
+    "merger.mlp.",
     "embed_vision.",
     "connector.",
     "mlp1.",

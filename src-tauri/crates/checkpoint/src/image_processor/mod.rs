@@ -7,17 +7,23 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
+mod any_resolution;
+mod naflex;
 pub(crate) mod parts;
 mod processor_config;
 mod sizing;
+mod slices;
 mod smart_resize;
 mod tiles;
 mod view;
 
+pub use any_resolution::{AnyResolution, Cropped};
+pub use naflex::NaFlex;
 pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
 pub use sizing::{Padded, Sizing};
+pub use slices::Slices;
 pub use smart_resize::{Enlarging, Features, SmartResize};
-pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TiledCanvas};
+pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TileChoice, TiledCanvas};
 
 /// More pixels than any plan has: 16,384 tokens of 32 by 32, twice.
 const MAX_PIXELS: u64 = 1 << 25;
@@ -94,6 +100,17 @@ pub struct ImagePlan {
     pub tiles: Option<(u32, u32)>,
     /// True if the last view is the full image, after its tiles.
     pub whole: bool,
+    /// The grid of the features of all tiles, if they are shown as one, after those of the full image (LLaVA-NeXT).
+    pub joined: Option<JoinedTiles>,
+}
+
+/// The features of all tiles as one grid, with a mark after each row of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JoinedTiles {
+    /// Rows and columns in its middle that the image covers.
+    pub covered: (u32, u32),
+    /// Rows and columns that those are brought to.
+    pub shown: (u32, u32),
 }
 
 /// One image that goes through the tower.
@@ -108,14 +125,23 @@ pub struct View {
     /// Rows and columns of the grid that the tower's features make.
     pub tokens: (u32, u32),
     /// Features of it in the prompt: one for each place of the grid, and in HunyuanOCR one more for each row and two
-    /// around. None if the model looks at features beside its prompt, as Llama 3.2 does.
+    /// around. Those of tiles that are shown as one grid are counted there. None if the model looks at features beside
+    /// its prompt, as Llama 3.2 does.
     pub features: u32,
 }
 
 impl ImagePlan {
     /// Features in the prompt, of all views; marks around them are not counted.
     pub fn tokens(&self) -> usize {
-        self.views.iter().map(|view| view.features as usize).sum()
+        match (&self.joined, self.views.last()) {
+            (
+                Some(JoinedTiles {
+                    shown: (rows, columns), ..
+                }),
+                Some(whole),
+            ) => (rows * (columns + 1) + whole.features) as usize,
+            _ => self.views.iter().map(|view| view.features as usize).sum(),
+        }
     }
 
     /// Patches of the largest view: views go through a tower one at a time, so that it decides what encoding takes.

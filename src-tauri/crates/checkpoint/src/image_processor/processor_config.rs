@@ -108,6 +108,14 @@ impl ProcessorConfig {
         }
     }
 
+    /// A word.
+    pub(crate) fn text(&self, field: &'static str) -> Result<Option<&str>> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| unusable(field, value)),
+        }
+    }
+
     pub(crate) fn flag(&self, field: &'static str, default: bool) -> Result<bool> {
         match self.get(field) {
             None => Ok(default),
@@ -139,6 +147,37 @@ impl ProcessorConfig {
         Ok((width.unwrap_or(default), height.unwrap_or(default)))
     }
 
+    /// A field that is one number, or the shortest edge of an object.
+    pub(crate) fn shortest_edge(&self, field: &'static str, limits: RangeInclusive<u32>) -> Result<Option<u32>> {
+        match self.get(field).filter(|value| value.is_number()) {
+            Some(value) => whole(field, value, limits).map(Some),
+            None => self.within(field, &["shortest_edge"], limits),
+        }
+    }
+
+    /// A list of pairs of whole numbers, at most `most`.
+    pub(crate) fn pairs(
+        &self,
+        field: &'static str,
+        most: usize,
+        limits: RangeInclusive<u32>,
+    ) -> Result<Option<Vec<(u32, u32)>>> {
+        let Some(value) = self.get(field) else {
+            return Ok(None);
+        };
+        let pair = |pair: &Value| match pair.as_array().map(Vec::as_slice) {
+            Some([first, second]) => Ok((
+                whole(field, first, limits.clone())?,
+                whole(field, second, limits.clone())?,
+            )),
+            _ => Err(unusable(field, value)),
+        };
+        match value.as_array() {
+            Some(pairs) if (1..=most).contains(&pairs.len()) => pairs.iter().map(pair).collect::<Result<_>>().map(Some),
+            _ => Err(unusable(field, value)),
+        }
+    }
+
     /// A whole number of `config.json`, at the first of these paths that has one; a list counts as its first number.
     pub(crate) fn model_number(
         &self,
@@ -154,6 +193,14 @@ impl ProcessorConfig {
             }
         }
         Ok(default)
+    }
+
+    /// A word of `config.json`.
+    pub(crate) fn model_text(&self, field: &'static str) -> Result<Option<&str>> {
+        match self.config.get(field).filter(|value| !value.is_null()) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| unusable(field, value)),
+        }
     }
 
     /// A number with a fraction of `config.json`.

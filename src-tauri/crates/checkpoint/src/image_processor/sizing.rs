@@ -4,7 +4,10 @@ use protocol::ImageDetail;
 use serde::Serialize;
 
 use super::view::{merged, single};
-use super::{ImagePlan, ImageSplitting, LfmTiles, RatioTiles, SmartResize, TiledCanvas, View};
+use super::{
+    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, NaFlex, RatioTiles, Slices, SmartResize, TiledCanvas,
+    View,
+};
 use crate::error::{Error, Result};
 
 /// Tokens that an image of Gemma 4 may have, and what it has unless a config says otherwise.
@@ -58,12 +61,37 @@ pub enum Sizing {
     Padded(Padded),
     /// Tiles of a canvas in whose corner the image stands (Llama 3.2).
     TiledCanvas(TiledCanvas),
+    /// A square, with black on both sides of the shorter one before it is resized (FastVLM).
+    Square {
+        /// Its side.
+        side: u32,
+        /// The side of a patch.
+        patch: u32,
+    },
+    /// Whole patches, as many as the image has itself within limits (Phi 4).
+    NaFlex(NaFlex),
+    /// Slices of about the size of a square, and the whole (MiniCPM-V).
+    Slices(Slices),
+    /// The middle of the image (LLaVA 1.5).
+    Cropped(Cropped),
+    /// Tiles of a canvas in whose middle the image stands, and the whole (LLaVA-NeXT, LLaVA-OneVision).
+    AnyResolution(AnyResolution),
 }
 
 impl Sizing {
     /// True if the full view after the tiles is made from the original, not from the resized image that was cut.
     pub fn whole_is_of_original(&self) -> bool {
         !matches!(self, Self::ImageSplitting(_))
+    }
+
+    /// True if images become squares before they are resized.
+    pub fn is_squared(&self) -> bool {
+        matches!(self, Self::Square { .. })
+    }
+
+    /// True if the middle of the resized image is that of what the tower sees; otherwise their corners are the same.
+    pub fn is_centered(&self) -> bool {
+        matches!(self, Self::Cropped(_) | Self::AnyResolution(_))
     }
 
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
@@ -93,6 +121,11 @@ impl Sizing {
             Self::LfmTiles(tiles) => Ok(tiles.plan(width, height, detail)),
             Self::Padded(rule) => Ok(rule.plan(width, height, detail)),
             Self::TiledCanvas(rule) => Ok(rule.plan(width, height, detail)),
+            Self::Square { side, patch } => Ok(single(merged(*side, *side, *patch, 1))),
+            Self::NaFlex(rule) => Ok(rule.plan(width, height, detail)),
+            Self::Slices(rule) => Ok(rule.plan(width, height, detail)),
+            Self::Cropped(rule) => rule.plan(width, height),
+            Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),
         }
     }
 }
@@ -139,6 +172,7 @@ impl Padded {
             }],
             tiles: None,
             whole: false,
+            joined: None,
         }
     }
 }

@@ -102,6 +102,7 @@ impl SmartResize {
                 }],
                 tiles: None,
                 whole: false,
+                joined: None,
             });
         }
     }

@@ -64,6 +64,7 @@ impl ImageSplitting {
             views: vec![view; if tiled { (rows * columns + 1) as usize } else { 1 }],
             tiles: tiled.then_some((rows, columns)),
             whole: tiled,
+            joined: None,
         }
     }
 }
@@ -89,7 +90,7 @@ fn below((width, height): (f64, f64)) -> (f64, f64) {
     }
 }
 
-/// InternVL: the arrangement of tiles whose shape is closest to the image's, then the whole in one more.
+/// InternVL, Aya Vision and Command A Vision: tiles in an arrangement of many, then the whole in one more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RatioTiles {
     /// Width and height of a tile.
@@ -102,6 +103,18 @@ pub struct RatioTiles {
     pub patch: u32,
     /// Patches on a side of a token.
     pub merge: u32,
+    /// Which arrangement.
+    pub choice: TileChoice,
+}
+
+/// How an arrangement of tiles is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TileChoice {
+    /// The one whose shape is closest to the image's.
+    ClosestShape,
+    /// The one into which the image fits with the least enlargement, else with the least reduction (Command A Vision).
+    LeastEnlarged,
 }
 
 impl RatioTiles {
@@ -111,7 +124,10 @@ impl RatioTiles {
         let (fewest, most) = (self.min_tiles.min(limit), self.max_tiles.min(limit));
         let (columns, rows) = match most {
             0 | 1 => (1, 1),
-            _ => closest(width, height, arrangements(fewest, most), self.tile),
+            _ => match self.choice {
+                TileChoice::ClosestShape => closest(width, height, arrangements(fewest, most), self.tile),
+                TileChoice::LeastEnlarged => least_enlarged(width, height, &arrangements(1, most), self.tile),
+            },
         };
         if rows * columns == 1 {
             return single(view);
@@ -123,6 +139,7 @@ impl RatioTiles {
             views: vec![view; (rows * columns + 1) as usize],
             tiles: Some((rows, columns)),
             whole: true,
+            joined: None,
         }
     }
 }
@@ -140,6 +157,23 @@ fn arrangements(fewest: u32, most: u32) -> Vec<(u32, u32)> {
         .collect();
     found.sort_by_key(|(columns, rows)| columns * rows);
     found
+}
+
+/// Columns and rows into which the image fits with the least enlargement; if it fits into none, those that shrink it
+/// least. Of equal ones the smallest.
+fn least_enlarged(width: u32, height: u32, arrangements: &[(u32, u32)], tile: (u32, u32)) -> (u32, u32) {
+    let scale = |(columns, rows): (u32, u32)| {
+        let across = f64::from(columns * tile.0) / f64::from(width);
+        across.min(f64::from(rows * tile.1) / f64::from(height))
+    };
+    let better = |best: (u32, u32), other: (u32, u32)| match (scale(best) >= 1.0, scale(other) >= 1.0) {
+        (true, true) => scale(other) < scale(best),
+        (false, _) => scale(other) > scale(best),
+        (true, false) => false,
+    };
+    let all = arrangements.iter().copied();
+    let best = all.reduce(|best, other| if better(best, other) { other } else { best });
+    best.unwrap_or((1, 1))
 }
 
 /// Columns and rows closest to the image's shape; of equal ones the larger, if the image has half of its pixels.
@@ -202,6 +236,7 @@ impl LfmTiles {
             views,
             tiles: (rows * columns > 1).then_some((rows, columns)),
             whole: thumbnail,
+            joined: None,
         }
     }
 
@@ -279,6 +314,7 @@ impl TiledCanvas {
             views: vec![view; (rows * columns) as usize],
             tiles: Some((rows, columns)),
             whole: false,
+            joined: None,
         }
     }
 

@@ -10,6 +10,7 @@ pub(super) fn single(view: View) -> ImagePlan {
         views: vec![view],
         tiles: None,
         whole: false,
+        joined: None,
     }
 }
 

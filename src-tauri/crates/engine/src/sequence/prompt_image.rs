@@ -72,6 +72,7 @@ pub mod tests {
                 views: vec![view],
                 tiles: None,
                 whole: false,
+                joined: None,
             },
             less_detail: Vec::new(),
             views: ImageViews::Ready(Arc::default()),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use checkpoint::image_processor::JoinedTiles;
 use checkpoint::{ImagePlan, View};
 use engine::{ImageViews, PromptImage};
 use media::ViewPixels;
@@ -39,6 +40,8 @@ struct Image {
     views: Vec<WrittenView>,
     tiles: Option<(u32, u32)>,
     whole: bool,
+    /// The part of the grid of all tiles that the image covers, and what it is brought to.
+    joined: Option<[(u32, u32); 2]>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -173,6 +176,7 @@ impl Image {
                 views: planned,
                 tiles: self.tiles,
                 whole: self.whole,
+                joined: self.joined.map(|[covered, shown]| JoinedTiles { covered, shown }),
             },
             less_detail: Vec::new(),
             views: ImageViews::Ready(Arc::new(views)),

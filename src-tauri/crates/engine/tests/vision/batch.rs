@@ -10,7 +10,8 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 20] = [
+const ROWS: [&str; 23] = [
+    "aya_vision",
     "dots_ocr",
     "falcon_ocr",
     "gemma3",
@@ -23,6 +24,8 @@ const ROWS: [&str; 20] = [
     "internvl",
     "kimi_vl",
     "lfm2_vl",
+    "llava_next",
+    "minicpmv4_6",
     "mistral3",
     "mllama",
     "paddleocr_vl",

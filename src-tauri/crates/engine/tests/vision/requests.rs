@@ -17,7 +17,16 @@ use protocol::{
 };
 
 /// Rows of other positions, masks and towers.
-const ROWS: [&str; 6] = ["gemma3n", "gemma4", "gemma4-26b", "hunyuan_vl", "mllama", "qwen3_vl"];
+const ROWS: [&str; 8] = [
+    "gemma3n",
+    "gemma4",
+    "gemma4-26b",
+    "hunyuan_vl",
+    "llava_next",
+    "minicpmv4_6",
+    "mllama",
+    "qwen3_vl",
+];
 
 /// The first token of an answer, by hand: the prompt and the images' numbers made here, and one look at the logits.
 fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], images: &[&ImageBytes]) -> u32 {

@@ -59,7 +59,10 @@ impl ChatProcessor {
             .into_iter()
             .chain([template.source()])
             .collect::<String>();
-        let tokenizer = Tokenizer::open(dir, &tokenizer_config, &written)?;
+        let mut tokenizer = Tokenizer::open(dir, &tokenizer_config, &written)?;
+        if let Some(placeholder) = ImageTokens::added(&config) {
+            tokenizer.add_control(placeholder)?;
+        }
         let format = ChannelFormat::detect(&tokenizer, template.source());
         let mut stops = StopSet::collect(&tokenizer, &tokenizer_config, &config, &generation_config);
         stops.add_ends(&tokenizer, format.ends());

@@ -39,6 +39,12 @@ impl ImageTokens {
             .unwrap_or_default()
     }
 
+    /// The placeholder that is added to tokenizers without it.
+    pub fn added(config: &Value) -> Option<&'static str> {
+        let family = image_prompt(config)?;
+        family.added.then_some(family.placeholder)
+    }
+
     /// A template for models of families that have none of their own.
     pub fn template(config: &Value) -> Option<&'static str> {
         image_prompt(config)?.template
@@ -67,7 +73,8 @@ impl ImageTokens {
         let tokens = Self {
             family,
             placeholder: tokenizer.id(family.placeholder)?,
-            feature_id: tokenizer.id(&feature)?,
+            // One that was added may lie after those that the model embeds. Any other one takes a feature as well.
+            feature_id: if family.added { 0 } else { tokenizer.id(&feature)? },
             feature,
             marks: [
                 named(&["boi_token_id", "boi_token_index"], open),
@@ -147,7 +154,7 @@ impl ImageTokens {
             }
             let image = images.len();
             let (start, mut spans) = (ids.len(), Vec::new());
-            for segment in self.family.segments(&plans[image], &self.marks) {
+            for segment in self.family.segments(image, &plans[image], &self.marks) {
                 match segment {
                     RunSegment::Features(0) => {}
                     RunSegment::Features(count) => {

@@ -110,6 +110,20 @@ impl Tokenizer {
         })
     }
 
+    /// Adds a control token, if there is no token of this content.
+    pub(crate) fn add_control(&mut self, content: &'static str) -> Result<()> {
+        if self.id(content).is_some() {
+            return Ok(());
+        }
+        let token = AddedToken::from(content, true).normalized(false);
+        self.inner.add_special_tokens([token]).map_err(broken)?;
+        if let (Some(id), Some(first)) = (self.id(content), content.chars().next()) {
+            self.control.entry(first).or_default().push(content.to_owned());
+            self.control_ids.insert(id, content.to_owned());
+        }
+        Ok(())
+    }
+
     /// The id of the token with this content, added or of the model's vocabulary.
     pub fn id(&self, content: &str) -> Option<u32> {
         self.inner.token_to_id(content)
@@ -148,8 +162,8 @@ impl Tokenizer {
         Ok(ids.filter(|id| Some(*id) != split).collect())
     }
 
-    /// Encodes two plain texts as the pair that the tokenizer makes of them; returns ids and their types. Control tokens
-    /// spelled in either become the text they look like.
+    /// Encodes two plain texts as the pair that the tokenizer makes of them; returns ids and their types. Control
+    /// tokens spelled in either become the text they look like.
     pub(crate) fn encode_pair(&self, first: &str, second: &str) -> Result<(Vec<u32>, Vec<u32>)> {
         self.check_length(first.len() + second.len())?;
         let sentinel = Self::sentinel_for([first, second]);

@@ -117,6 +117,36 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             grid(1, 2),
             "<｜hy_place▁holder▁no▁100｜><｜hy_place▁holder▁no▁102｜><｜hy_place▁holder▁no▁102｜><｜hy_place▁holder▁no▁101｜>",
         ),
+        ("llava_next", "<image>\n", vec!["<image>"], grid(1, 2), "<image><image>\n"),
+        (
+            "cohere2_vision",
+            "<|IMG_PATCH|>",
+            vec!["<|IMG_PATCH|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_LINE_BREAK|>"],
+            tiles(1, 1),
+            "<|START_OF_IMG|><|IMG_PATCH|><|IMG_LINE_BREAK|><|IMG_PATCH|><|IMG_LINE_BREAK|><|END_OF_IMG|>",
+        ),
+        (
+            "aya_vision",
+            "<|IMG_PATCH|>",
+            vec!["<|IMG_PATCH|>", "<|START_OF_IMG|>", "<|END_OF_IMG|>"],
+            tiles(1, 1),
+            "<|START_OF_IMG|>TILE_1<|IMG_PATCH|>TILE_GLOBAL<|IMG_PATCH|><|END_OF_IMG|>",
+        ),
+        (
+            "minicpmv4_6",
+            "<|image_pad|>",
+            vec![
+                "<|image_pad|>",
+                "<image>",
+                "</image>",
+                "<slice>",
+                "</slice>",
+                "<image_id>",
+                "</image_id>",
+            ],
+            tiles(2, 1),
+            "<image_id>0</image_id><image><|image_pad|></image><slice><|image_pad|></slice>\n<slice><|image_pad|></slice>",
+        ),
         ("mllama", "<|image|>", vec!["<|image|>"], grid(0, 0), "<|image|>"),
     ]
 }
@@ -126,8 +156,9 @@ pub fn feature(model_type: &str) -> &'static str {
     match model_type {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
-        "smolvlm" | "idefics3" | "lfm2_vl" | "lfm2-vl" => "<image>",
-        "qwen3_vl" => "<|image_pad|>",
+        "smolvlm" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" => "<image>",
+        "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
+        "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
         "internvl" => "<IMG_CONTEXT>",
         "paddleocr_vl" => "<|IMAGE_PLACEHOLDER|>",
         "hunyuan_vl" => "<｜hy_place▁holder▁no▁102｜>",

@@ -63,6 +63,7 @@ fn grid(rows: u32, columns: u32) -> ImagePlan {
         views: vec![view((rows, columns))],
         tiles: None,
         whole: false,
+        joined: None,
     }
 }
 
@@ -74,6 +75,7 @@ fn tiles(rows: u32, columns: u32) -> ImagePlan {
         views: vec![view((1, 1)); (rows * columns + 1) as usize],
         tiles: (rows * columns > 0).then_some((rows, columns)),
         whole: true,
+        joined: None,
     }
 }
 
@@ -222,6 +224,42 @@ fn images_are_counted_against_placeholders() {
     assert!(matches!(error, Error::TooManyImages { images: 2, most: 1 }), "{error}");
 }
 
+/// The tokenizers of Phi 4 and of FastVLM have no token for an image, whose place is told by the texts around it.
+#[test]
+fn a_placeholder_that_no_tokenizer_has_is_a_place_between_texts() {
+    let sources = || [TEXTS_ALONE.to_owned(), template("<image>\n")];
+    for (model_type, source) in ["phi4-siglip", "llava_qwen2"]
+        .into_iter()
+        .flat_map(|name| sources().map(|source| (name, source)))
+    {
+        let model = model(model_type, &source, &[]);
+        assert!(model.takes_images());
+        let plans = [grid(1, 3)];
+        let asked_with = |text: &str| {
+            let messages = [message(Role::User, vec![image("a"), Content::text(text)])];
+            model.prompt(&asked(&messages, &plans)).unwrap()
+        };
+        let prompt = asked_with("Which?");
+        let places = prompt.images[0].range.clone();
+        assert_eq!(
+            (places.len(), prompt.images[0].features.clone()),
+            (3, vec![places.clone()])
+        );
+        // Ids that any model embeds stand where features do.
+        assert!(prompt.ids[places.clone()].iter().all(|id| *id == 0));
+        let after = model.decode(&prompt.ids[places.end..]).unwrap();
+        assert_eq!(after.trim_start(), "Which?");
+        let typed = asked_with("<image> <image>");
+        assert_eq!((typed.images.len(), typed.images[0].range.len()), (1, 3));
+        assert!(model
+            .decode(&typed.ids[places.end..])
+            .unwrap()
+            .contains("<image> <image>"));
+        let most = typed.ids.iter().max().unwrap();
+        assert!(model.tokenizer().id("<image>").unwrap() > *most);
+    }
+}
+
 /// A conversation with an image in its first and in its third turn.
 fn long() -> [Message; 3] {
     [
@@ -288,7 +326,7 @@ proptest! {
     #[test]
     fn a_typed_placeholder_stays_text(
         pieces in proptest::collection::vec((0..64usize, "[a-z \n<|>]{0,6}"), 0..6),
-        family in 0..14usize,
+        family in 0..18usize,
         inline in any::<bool>(),
     ) {
         let (model_type, written, marks, plan, _) = families().remove(family);
@@ -368,6 +406,7 @@ fn plan_of(plan: &Value) -> ImagePlan {
             .as_array()
             .map(|tiles| (number(&tiles[0]), number(&tiles[1]))),
         whole: plan["whole"].as_bool().unwrap(),
+        joined: None,
     }
 }
 

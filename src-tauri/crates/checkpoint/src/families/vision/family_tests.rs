@@ -8,12 +8,12 @@ use crate::memory::{Backend, Workload};
 use crate::{Family, ModelConfig};
 
 /// A language part that any wrapper may have.
-fn llama(model_type: &str) -> Value {
+pub(super) fn llama(model_type: &str) -> Value {
     json!({"model_type": model_type, "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64, "num_attention_heads": 2,
            "num_key_value_heads": 1, "head_dim": 32, "vocab_size": 320, "rms_norm_eps": 1e-5, "sliding_window": null})
 }
 
-fn tower(model_type: &str, text: Value, vision: Value, more: Value) -> Option<VisionConfig> {
+pub(super) fn tower(model_type: &str, text: Value, vision: Value, more: Value) -> Option<VisionConfig> {
     let mut config = json!({"model_type": model_type, "text_config": text, "vision_config": vision});
     config
         .as_object_mut()

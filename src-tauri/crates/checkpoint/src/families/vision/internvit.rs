@@ -9,7 +9,9 @@ use crate::error::{unusable, Error};
 use crate::families::row::{FamilyRow, ProcessorRow, VisionRow};
 use crate::families::wrapper::by_language_part;
 use crate::image_processor::parts::{room_for_a_token, PATCH, SIDE, TILES};
-use crate::image_processor::{Filter, ImageProcessor, Layout, ProcessorConfig, RatioTiles, Sizing, CLIP, IMAGENET};
+use crate::image_processor::{
+    Filter, ImageProcessor, Layout, ProcessorConfig, RatioTiles, Sizing, TileChoice, CLIP, IMAGENET,
+};
 use crate::image_prompt::{ImagePrompt, ImageRun};
 use crate::memory::VisionCost;
 
@@ -83,6 +85,7 @@ fn tiles_of(
             max_tiles,
             patch,
             merge,
+            choice: TileChoice::ClosestShape,
         }),
         filter: processor.filter(Filter::Bicubic)?,
         scaling: processor.scaling(Some(colours))?,

@@ -3,10 +3,13 @@
 //! the description and leave the tower out.
 
 pub(crate) mod falcon_ocr;
+pub(crate) mod fastvit;
 pub(crate) mod gemma4;
 pub(crate) mod glm;
 pub(crate) mod hunyuan;
 pub(crate) mod internvit;
+pub(crate) mod llava;
+pub(crate) mod minicpmv;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
 pub(crate) mod moonvit;
@@ -19,10 +22,13 @@ use crate::config::limits::{check_head, check_layers, check_range, check_width};
 use crate::error::Error;
 use crate::memory::VisionCost;
 pub use falcon_ocr::FalconPatchesConfig;
+pub use fastvit::FastVitConfig;
 pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
 pub use hunyuan::HunyuanVisionConfig;
 pub use internvit::InternVitConfig;
+pub use llava::{LlavaConfig, LlavaProjector};
+pub use minicpmv::{MiniCpmVisionConfig, MERGE as MINICPM_MERGE};
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
 pub use moonvit::MoonVitConfig;
@@ -44,6 +50,10 @@ pub enum VisionConfig {
     Pixtral(PixtralConfig),
     /// That of Kimi-VL and Kimi K2.5.
     MoonVit(MoonVitConfig),
+    /// LLaVA's and that of models like it.
+    Llava(LlavaConfig),
+    /// MiniCPM-V's.
+    MiniCpm(MiniCpmVisionConfig),
     /// InternVL's.
     InternVit(InternVitConfig),
     /// GLM-4.1V's and GLM-OCR's.
@@ -52,6 +62,8 @@ pub enum VisionConfig {
     Mllama(MllamaVisionConfig),
     /// Gemma 3n's.
     MobileNet(MobileNetConfig),
+    /// FastVLM's.
+    FastVit(FastVitConfig),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -69,9 +81,12 @@ impl VisionConfig {
             | Self::Pixtral(_)
             | Self::MoonVit(_)
             | Self::InternVit(_)
+            | Self::Llava(_)
+            | Self::MiniCpm(_)
             | Self::Glm(_)
             | Self::Mllama(_)
             | Self::MobileNet(_)
+            | Self::FastVit(_)
             | Self::Hunyuan(_) => false,
         }
     }
@@ -94,9 +109,12 @@ impl VisionConfig {
             Self::Pixtral(encoder) => encoder.cost(),
             Self::MoonVit(encoder) => encoder.cost(),
             Self::InternVit(encoder) => encoder.cost(),
+            Self::Llava(encoder) => encoder.cost(),
+            Self::MiniCpm(encoder) => encoder.cost(),
             Self::Glm(encoder) => encoder.cost(),
             Self::Mllama(encoder) => encoder.cost(),
             Self::MobileNet(encoder) => encoder.cost(),
+            Self::FastVit(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }
@@ -125,6 +143,10 @@ fn check_patch(side: u32) -> Result<(), Error> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod family_tests;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod projector_tests;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -19,6 +19,8 @@ pub struct SiglipConfig {
     pub rows: bool,
     /// The base of the periods of a rotation beside the learned positions (PaddleOCR-VL).
     pub theta: Option<f32>,
+    /// True if states become features without the norm after the last layer (Phi 4).
+    pub bare: bool,
     /// How states become features.
     pub projector: SiglipProjector,
 }
@@ -36,7 +38,7 @@ pub enum SiglipProjector {
         /// Patches along a side of a block.
         merge: u32,
     },
-    /// The same through a network (LFM2-VL).
+    /// The same through a network (LFM2-VL, Phi 4).
     Network {
         /// Patches along a side of a block.
         merge: u32,
@@ -87,6 +89,7 @@ pub(crate) fn gemma3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig
         side,
         rows: false,
         theta: None,
+        bare: false,
         projector: SiglipProjector::Pooled { tokens },
     }))
 }
@@ -105,6 +108,7 @@ pub(crate) fn idefics3(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConf
         side,
         rows: false,
         theta: None,
+        bare: false,
         projector: SiglipProjector::Joined { merge },
     }))
 }
@@ -124,11 +128,60 @@ pub(crate) fn lfm2(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, 
         side: patches.isqrt(),
         rows: true,
         theta: None,
+        bare: false,
         projector: SiglipProjector::Network {
             merge: merge("downsample_factor", top.number("downsample_factor")?)?,
             width,
             normed: top.flag("projector_use_layernorm")?.unwrap_or(true),
             activation: activation(top, "projector_hidden_act", EncoderActivation::Gelu)?,
+        },
+    }))
+}
+
+/// Phi 4 Reasoning Vision. Defaults are those of the tower that its file names.
+pub(crate) fn phi4(vision: Fields<'_>, top: Fields<'_>) -> Result<VisionConfig, Error> {
+    const LAYER: &str = "mm_vision_select_layer";
+    if top
+        .text("mm_vision_tower")?
+        .is_some_and(|name| !name.to_lowercase().contains("naflex"))
+    {
+        return Err(Error::Unsupported(
+            "a tower of images of one size beside Phi 4 (`mm_vision_tower`)".into(),
+        ));
+    }
+    if top.text("mm_projector_type")?.is_some_and(|kind| kind != "mlp2x_gelu") {
+        return Err(Error::Unsupported(
+            "another projector of Phi 4 than `mlp2x_gelu`".into(),
+        ));
+    }
+    let shape = shape(vision, [1152, 27, 16, 4304, 16])?;
+    let wanted = top.number(LAYER)?.unwrap_or(-2.0f32);
+    let layers = if wanted < 0.0 {
+        wanted + 1.0 + shape.layers as f32
+    } else {
+        wanted
+    };
+    if layers.fract() != 0.0 || !(1.0..=shape.layers as f32).contains(&layers) {
+        return unusable(LAYER, format!("there is no layer {wanted} of {}", shape.layers));
+    }
+    let patches = vision.number("num_patches")?.unwrap_or(256u32);
+    check_width("num_patches", patches.into())?;
+    let width: u32 = top.object("text_config")?.unwrap_or(top).required("hidden_size")?;
+    check_width("hidden_size", width.into())?;
+    Ok(VisionConfig::Siglip(SiglipConfig {
+        shape: TowerShape {
+            layers: layers as u32,
+            ..shape
+        },
+        side: patches.isqrt(),
+        rows: true,
+        theta: None,
+        bare: true,
+        projector: SiglipProjector::Network {
+            merge: 1,
+            width,
+            normed: false,
+            activation: EncoderActivation::Gelu,
         },
     }))
 }
@@ -141,6 +194,7 @@ pub(crate) fn paddleocr(vision: Fields<'_>, _: Fields<'_>) -> Result<VisionConfi
         side: shape.side(vision, 384)?,
         rows: true,
         theta: Some(10_000.0),
+        bare: false,
         projector: SiglipProjector::NormedNetwork {
             merge: merge("spatial_merge_size", vision.number("spatial_merge_size")?)?,
         },

@@ -60,10 +60,13 @@ impl LoadContext<'_, '_> {
         }
     }
 
-    /// A convolution of one place, which is a product with its channels.
-    fn pointwise(&mut self, path: &str) -> error::Result<Linear> {
+    /// A convolution of one place, which is a product with its channels, with its bias if there is one.
+    pub(super) fn pointwise(&mut self, path: &str) -> error::Result<Linear> {
         let kernel = self.kernel(path)?;
-        let linear = Linear::from_rows(&kernel.reshape(&[kernel.dim(0), -1])?)?;
+        let bias = self
+            .weights
+            .take_if_present(&format!("{path}.bias"), &[kernel.dim(0)])?;
+        let linear = Linear::with_bias(&kernel.reshape(&[kernel.dim(0), -1])?, bias.as_ref())?;
         self.weights.materialize(linear.tensors())?;
         Ok(linear)
     }
@@ -98,7 +101,7 @@ impl LoadContext<'_, '_> {
         Ok(Some(factors))
     }
 
-    fn has(&self, path: &str) -> bool {
+    pub(super) fn has(&self, path: &str) -> bool {
         self.weights.has(&format!("{path}.weight"))
     }
 }
@@ -109,6 +112,8 @@ pub(super) struct Convolution {
     kernel: Tensor,
     bias: Option<Tensor>,
     stride: i32,
+    /// True if as many zeros stand after the grid as before it, half a kernel of them, as PyTorch has them.
+    centered: bool,
 }
 
 impl Convolution {
@@ -116,7 +121,46 @@ impl Convolution {
         let kernel = loading.kernel(path)?;
         let name = format!("{path}.bias");
         let bias = loading.weights.take_if_present(&name, &[kernel.dim(0)])?;
-        let convolution = Self { kernel, bias, stride };
+        let convolution = Self {
+            kernel,
+            bias,
+            stride,
+            centered: false,
+        };
+        loading.weights.materialize(convolution.tensors())?;
+        Ok(convolution)
+    }
+
+    /// The same with as many zeros after the grid as before it.
+    pub(super) fn load_centered(path: &str, stride: i32, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        Ok(Self {
+            centered: true,
+            ..Self::load(path, stride, loading)?
+        })
+    }
+
+    /// The convolution at `path` with the batch norm at `norm` after it, which is a factor and a bias of each channel.
+    pub(super) fn load_with_batch_norm(
+        path: &str,
+        norm: &str,
+        eps: f32,
+        loading: &mut LoadContext<'_, '_>,
+    ) -> error::Result<Self> {
+        let kernel = loading.kernel(path)?;
+        let outputs = kernel.dim(0);
+        let mut part = |name: &str| loading.weights.take(&format!("{norm}.{name}"), &[outputs]);
+        let [weight, bias] = [part("weight")?, part("bias")?];
+        let [mean, variance] = [part("running_mean")?, part("running_var")?];
+        let eps = Tensor::scalar(eps, variance.dtype())?;
+        let factor = weight.mul(&variance.add(&eps)?.rsqrt()?)?;
+        let convolution = Self {
+            kernel: kernel
+                .mul(&factor.reshape(&[outputs, 1, 1, 1])?)?
+                .astype(kernel.dtype())?,
+            bias: Some(bias.sub(&mean.mul(&factor)?)?.astype(kernel.dtype())?),
+            stride: 1,
+            centered: true,
+        };
         loading.weights.materialize(convolution.tensors())?;
         Ok(convolution)
     }
@@ -125,11 +169,24 @@ impl Convolution {
         let &[outputs, side, _, of_group] = self.kernel.shape() else {
             unreachable!("kernels have four axes")
         };
+        // MLX's convolution on a CPU writes beside its memory if a kernel is larger than the grid.
+        if self.centered && side.max(self.kernel.dim(2)) > x.rows.min(x.columns) {
+            return Err(mlx::Error::Unsupported(format!(
+                "a convolution of {side} places over a grid of {} by {}",
+                x.rows, x.columns
+            )));
+        }
         let channels = x.states.dim(1);
         // TensorFlow's rule: if the zeros are odd in number, one more stands after than before.
-        let made = |length: i32| (length + self.stride - 1) / self.stride;
+        let made = |length: i32| match self.centered {
+            true => (length + side / 2 * 2 - side) / self.stride + 1,
+            false => (length + self.stride - 1) / self.stride,
+        };
         let (rows, columns) = (made(x.rows), made(x.columns));
-        let zeros = ((rows - 1) * self.stride + side - x.rows).max(0);
+        let zeros = match self.centered {
+            true => side / 2 * 2,
+            false => ((rows - 1) * self.stride + side - x.rows).max(0),
+        };
         let groups = channels / of_group.max(1);
         let grid = x.states.reshape(&[1, x.rows, x.columns, channels])?;
         let grid = grid.conv2d(&self.kernel, self.stride, (zeros / 2, zeros - zeros / 2), groups)?;

@@ -6,11 +6,14 @@
 mod attention;
 mod block;
 mod falcon_ocr;
+mod fastvit;
 mod gemma4;
 mod glm;
 mod hunyuan;
 mod internvit;
 mod linear;
+mod llava;
+mod minicpmv;
 mod mllama;
 mod mobilenet;
 mod mobilenet_blocks;
@@ -94,6 +97,10 @@ pub enum VisionTower {
     Pixtral(pixtral::Pixtral),
     /// Kimi-VL's.
     MoonVit(moonvit::MoonVit),
+    /// LLaVA's and that of models like it.
+    Llava(llava::LlavaTower),
+    /// MiniCPM-V's.
+    MiniCpm(Box<minicpmv::MiniCpmTower>),
     /// InternVL's.
     InternVit(internvit::InternVit),
     /// GLM's.
@@ -102,6 +109,8 @@ pub enum VisionTower {
     Mllama(mllama::Mllama),
     /// Gemma 3n's.
     MobileNet(Box<mobilenet::MobileNet>),
+    /// FastVLM's.
+    FastVit(Box<fastvit::FastVit>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -117,12 +126,17 @@ impl VisionTower {
             VisionConfig::Siglip(config) => Self::Siglip(siglip::Siglip::load(config, hidden, weights)?),
             VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
             VisionConfig::MoonVit(config) => Self::MoonVit(moonvit::MoonVit::load(config, hidden, weights)?),
+            VisionConfig::Llava(config) => Self::Llava(llava::LlavaTower::load(config, hidden, weights)?),
+            VisionConfig::MiniCpm(config) => {
+                Self::MiniCpm(Box::new(minicpmv::MiniCpmTower::load(config, hidden, weights)?))
+            }
             VisionConfig::InternVit(config) => Self::InternVit(internvit::InternVit::load(config, hidden, weights)?),
             VisionConfig::Glm(config) => Self::Glm(Box::new(glm::GlmTower::load(config, hidden, weights)?)),
             VisionConfig::Mllama(config) => Self::Mllama(mllama::Mllama::load(config, hidden, weights)?),
             VisionConfig::MobileNet(config) => {
                 Self::MobileNet(Box::new(mobilenet::MobileNet::load(config, hidden, weights)?))
             }
+            VisionConfig::FastVit(config) => Self::FastVit(Box::new(fastvit::FastVit::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -144,8 +158,12 @@ impl VisionTower {
                 plan.views.len()
             )));
         }
-        if let Self::Mllama(tower) = self {
-            let features = tower.encode(views, plan, hook)?;
+        let together = match self {
+            Self::Mllama(tower) => Some(tower.encode(views, plan, hook)?),
+            Self::Llava(tower) if tower.ends_rows() => Some(tower.encode_rows(views, plan, hook)?),
+            _ => None,
+        };
+        if let Some(features) = together {
             eval(features.tensors())?;
             return Ok(features);
         }
@@ -158,9 +176,12 @@ impl VisionTower {
                 Self::Siglip(tower) => tower.encode(&input, hook),
                 Self::Pixtral(tower) => tower.encode(&input, hook),
                 Self::MoonVit(tower) => tower.encode(&input, hook),
+                Self::Llava(tower) => tower.encode(&input, hook),
+                Self::MiniCpm(tower) => tower.encode(&input, hook),
                 Self::InternVit(tower) => tower.encode(&input, hook),
                 Self::Glm(tower) => tower.encode(&input, hook),
                 Self::MobileNet(tower) => tower.encode(&input, hook),
+                Self::FastVit(tower) => tower.encode(&input, hook),
                 Self::Mllama(_) => unreachable!("it encodes all views together"),
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
                 Self::Falcon(patches) => patches.encode(&input, hook),
@@ -175,6 +196,10 @@ impl VisionTower {
             }
             eval(encoded.tensors())?;
             features.push(encoded);
+        }
+        // The full image, whose view is the last, stands before its slices in the prompt.
+        if matches!(self, Self::MiniCpm(_)) && plan.whole {
+            features.rotate_right(1);
         }
         let features = ImageEmbeddings::join(features)?;
         eval(features.tensors())?;
@@ -208,8 +233,8 @@ impl ViewInput<'_> {
 
     /// Its complete planes of patches of this side, cut into rows `[patches, numbers]`.
     fn cut(&self, side: i32) -> error::Result<Tensor> {
-        let (rows, columns) = self.view.patches;
-        let planes = self.tensor([patches::COLOURS, rows as i32 * side, columns as i32 * side])?;
+        let (width, height) = (self.view.width as i32, self.view.height as i32);
+        let planes = self.tensor([patches::COLOURS, height, width])?;
         patches::cut(&planes, side)
     }
 }

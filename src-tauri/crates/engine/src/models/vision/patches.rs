@@ -90,13 +90,14 @@ pub fn load_block_linear(
 }
 
 /// The rows of patches `[rows · columns, side · side · 3]`, pixel by pixel, row after row of planes `[3, height,
-/// width]`.
+/// width]`. Pixels after the last complete patch are left out, as by a convolution.
 pub fn cut(planes: &Tensor, side: i32) -> Result<Tensor> {
     let &[colours, height, width] = planes.shape() else {
         return Err(Error::BadRequest("an image has three axes".into()));
     };
     let (rows, columns) = (height / side, width / side);
-    let patches = planes.reshape(&[colours, rows, side, columns, side])?;
+    let whole = planes.slice(1, 0, rows * side)?.slice(2, 0, columns * side)?;
+    let patches = whole.reshape(&[colours, rows, side, columns, side])?;
     let patches = patches.transpose(&[1, 3, 2, 4, 0])?;
     Ok(patches.reshape(&[rows * columns, side * side * colours])?)
 }

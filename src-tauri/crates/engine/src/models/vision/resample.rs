@@ -7,6 +7,8 @@ use mlx::Result;
 /// The interpolation between the values of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resampling {
+    /// The one in which a cell of the grid begins (MiniCPM-V).
+    Nearest,
     /// Between the two neighbors, cells of both grids covering the same square.
     Linear,
     /// The same, for a grid that is taken to be a tenth of a cell larger, as HunyuanOCR's own code asks for it, by a
@@ -61,6 +63,7 @@ impl Resampling {
         let place = match self {
             Self::LinearAligned if to > 1.0 => cell * (from - 1.0) / (to - 1.0),
             Self::LinearAligned => 0.0,
+            Self::Nearest => (cell * from / to).floor(),
             Self::Linear | Self::LinearWidened | Self::LinearAntialiased | Self::Cubic => (cell + 0.5) * scale - 0.5,
         };
         let (first, part) = (place.floor(), place - place.floor());
@@ -102,6 +105,7 @@ mod tests {
     #[test]
     fn shares_of_a_cell_make_one() {
         for kind in [
+            Resampling::Nearest,
             Resampling::Linear,
             Resampling::LinearWidened,
             Resampling::LinearAntialiased,
@@ -135,6 +139,8 @@ mod tests {
                 "{found:?}"
             );
         };
+        // `bucketize` of the parts of the grid before each cell, of which a third lies in the second of four cells.
+        close(sampled(Resampling::Nearest, 3), &[0.0, 1.0, 4.0]);
         close(sampled(Resampling::Linear, 2), &[0.5, 6.5]);
         // 4 / 2.1 cells of the table in each of the grid: the first lies at 0.452, the second at 2.357.
         close(sampled(Resampling::LinearWidened, 2), &[0.452_381, 5.785_714]);

@@ -22,7 +22,19 @@ use crate::layers::{LayerNorm, Linear, RmsNorm};
 use crate::weights::Weights;
 
 /// The paths at which conversions and originals keep the vision encoder.
-const PLACES: [&str; 3] = ["vision_tower.vision_model", "vision_tower", "vision_model"];
+const PLACES: [&str; 4] = [
+    "vision_tower.vision_tower.vision_model",
+    "vision_tower.vision_model",
+    "vision_tower",
+    "vision_model",
+];
+
+/// The projector's paths and the names of its projections: those of conversions first, and that of Phi 4's own files.
+const NETWORKS: [(&str, [&str; 2]); 3] = [
+    ("multi_modal_projector", ["linear_1", "linear_2"]),
+    ("mm_projector", ["linear_1", "linear_2"]),
+    ("mm_projector", ["0", "2"]),
+];
 
 /// Layers with the projections joined (conversions of PaddleOCR-VL).
 const JOINED: BlockNames = BlockNames {
@@ -40,7 +52,7 @@ pub struct Siglip {
     /// `[side, side, hidden]`.
     positions: Tensor,
     stack: Stack,
-    post_layernorm: LayerNorm,
+    post_layernorm: Option<LayerNorm>,
     projector: Projector,
 }
 
@@ -72,12 +84,21 @@ impl Siglip {
         let names = if joined { &JOINED } else { &BlockNames::CLIP };
         let positions = format!("{path}.embeddings.position_embedding");
         let dtype = weights.dtype(&format!("{layers}.0.layer_norm1.weight"));
+        let post_layernorm = match config.bare {
+            true => None,
+            false => Some(LayerNorm::load(
+                weights,
+                &format!("{path}.post_layernorm"),
+                hidden,
+                shape.eps,
+            )?),
+        };
         Ok(Self {
             dtype,
             patch_embedding: load_patch_linear(weights, &embedding, COLOURS * side * side, hidden, order)?,
             positions: load_table(&positions, config.side, hidden, weights)?,
             stack: Stack::load(&layers, names, shape, dtype, weights)?,
-            post_layernorm: LayerNorm::load(weights, &format!("{path}.post_layernorm"), hidden, shape.eps)?,
+            post_layernorm,
             projector: Projector::load(config, outputs as i32, dtype, weights)?,
             config: *config,
         })
@@ -107,7 +128,10 @@ impl Siglip {
             .forward(&rows.astype(self.dtype)?)?
             .add(&positions)?;
         let x = self.stack.forward(x, rotation.as_ref(), hook)?;
-        let states = self.post_layernorm.forward(&x)?;
+        let states = self
+            .post_layernorm
+            .as_ref()
+            .map_or(Ok(x.clone()), |norm| norm.forward(&x))?;
         let features = self.projector.forward(&states, input.view.patches, &config.projector)?;
         Ok(ImageEmbeddings::of(features))
     }
@@ -152,7 +176,9 @@ impl Projector {
                 let norm = || LayerNorm::load(weights, &format!("{PATH}.layer_norm"), block(merge), TORCH_EPS);
                 let norm = normed.then(norm).transpose()?;
                 let shape = (block(merge), width as i32, outputs);
-                let network = load_mlp(PATH, None, NETWORK, shape, (activation, dtype), weights)?;
+                let there = |(path, names): &&(&str, [&str; 2])| weights.has(&format!("{path}.{}.weight", names[0]));
+                let (path, names) = *NETWORKS.iter().find(there).unwrap_or(&NETWORKS[0]);
+                let network = load_mlp(path, None, names, shape, (activation, dtype), weights)?;
                 Ok(Self::Network { norm, network })
             }
             SiglipProjector::NormedNetwork { merge } => {

@@ -1,5 +1,7 @@
 //! Loading stacks of plain layers: the same parts under each family's names.
 
+use std::ops::Range;
+
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::vision::TowerShape;
 use checkpoint::View;
@@ -86,7 +88,18 @@ impl Stack {
         self.forward_masked(x, rotation, &PatchMask::Windows(&whole), |_, _| Ok(()), hook)
     }
 
-    /// The same with this mask; `on_the_way` is given what comes into each layer.
+    /// The same through some of the layers.
+    pub fn forward_part(&self, layers: Range<usize>, x: Tensor, hook: &mut LayerHook<'_>) -> error::Result<Tensor> {
+        let whole = [(1, x.dim(0))];
+        let mut x = x;
+        for block in &self.0[layers] {
+            x = block.forward(&x, None, &PatchMask::Windows(&whole))?;
+            pause(&x, hook)?;
+        }
+        Ok(x)
+    }
+
+    /// The same through all layers with this mask; `on_the_way` is given what comes into each layer.
     pub fn forward_masked(
         &self,
         x: Tensor,

@@ -1,0 +1,197 @@
+//! Published configs of models that see through CLIP, SigLIP or FastViT and a small projector, and such as no model
+//! has.
+
+use serde_json::{json, Value};
+
+use super::family_tests::{llama, tower};
+use super::{LlavaProjector, VisionConfig};
+use crate::{Family, ModelConfig};
+
+#[test]
+fn llava_is_read_by_the_classes_of_its_parts() {
+    // The repository of LLaVA 1.5 tells of its language part only what is not Llama's own.
+    let text =
+        json!({"model_type": "llama", "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "vocab_size": 32064});
+    let vision = json!({"hidden_size": 1024, "image_size": 336, "intermediate_size": 4096, "model_type": "clip_vision_model",
+                        "num_attention_heads": 16, "num_hidden_layers": 24, "patch_size": 14, "projection_dim": 768});
+    let config =
+        json!({"model_type": "llava", "text_config": text, "vision_config": vision, "image_token_index": 32000});
+    let config = ModelConfig::parse(&config.to_string()).unwrap();
+    let (Some(VisionConfig::Llava(clip)), Family::Decoder(decoder)) = (&config.vision, &config.family) else {
+        panic!("{config:?}")
+    };
+    assert_eq!(
+        (decoder.hidden_size, decoder.layers.len(), decoder.vocab_size),
+        (4096, 32, 32064)
+    );
+    assert_eq!(
+        (clip.taps.as_slice(), clip.shape.layers, clip.side),
+        (&[23][..], 23, 24)
+    );
+    assert!(clip.class_token && !clip.row_ends);
+    // Seven billion, of which the tower has 0.3, without an output layer that no file was seen to have.
+    assert!((6.8e9..7.2e9).contains(&(config.parameters() as f64)));
+
+    let siglip = json!({"model_type": "siglip_vision_model", "hidden_size": 1152, "image_size": 384, "intermediate_size": 4304,
+                        "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14});
+    let granite = json!({"model_type": "granite", "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64,
+                         "num_attention_heads": 2, "vocab_size": 320, "embedding_multiplier": 12.0});
+    let layers = json!({"vision_feature_layer": [-24, -20, -12, -1], "vision_feature_select_strategy": "full"});
+    let found = tower("llava_next", granite, siglip.clone(), layers);
+    let Some(VisionConfig::Llava(granite)) = &found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        (granite.taps.as_slice(), granite.multiplier),
+        (&[4, 8, 16, 27][..], Some(12.0))
+    );
+    assert!(granite.row_ends && !granite.class_token);
+
+    let command = tower(
+        "cohere2_vision",
+        llama("cohere2"),
+        siglip,
+        json!({"downsample_factor": 3}),
+    );
+    let Some(VisionConfig::Llava(command)) = &command else {
+        panic!("{command:?}")
+    };
+    let gated = LlavaProjector::Gated {
+        merge: 3,
+        width: 36_864,
+        norm: None,
+    };
+    assert!(command.projector == gated && command.post_norm);
+    // Pixtral's repository calls itself LLaVA.
+    let pixtral = json!({"model_type": "pixtral", "patch_size": 16, "hidden_act": "silu"});
+    let found = tower("llava", llama("mistral"), pixtral, json!({"vision_feature_layer": -1}));
+    assert!(matches!(found, Some(VisionConfig::Pixtral(_))), "{found:?}");
+}
+
+#[test]
+fn llava_with_impossible_numbers_sees_nothing() {
+    let sound = json!({"model_type": "llava", "vision_feature_layer": -2, "vision_feature_select_strategy": "default"});
+    let clip = json!({"model_type": "clip_vision_model", "hidden_size": 96, "num_hidden_layers": 2, "intermediate_size": 80,
+                      "num_attention_heads": 4, "patch_size": 14, "image_size": 56});
+    assert!(tower("llava", llama("llama"), clip.clone(), sound.clone()).is_some());
+    for (model_type, field, value) in [
+        ("llava", "vision_feature_layer", json!(-4)),
+        ("llava", "vision_feature_layer", json!(3)),
+        ("llava", "vision_feature_layer", json!([])),
+        ("llava", "vision_feature_layer", json!(vec![1; 17])),
+        ("llava", "vision_feature_layer", json!(1.5)),
+        ("llava", "vision_feature_select_strategy", json!("full")),
+        ("llava", "projector_hidden_act", json!("mish")),
+        ("llava_next", "use_image_newline_parameter", json!(false)),
+        ("aya_vision", "vision_feature_select_strategy", json!("full")),
+    ] {
+        let mut more = sound.clone();
+        more[field] = value.clone();
+        more["model_type"] = json!(model_type);
+        assert_eq!(
+            tower(model_type, llama("llama"), clip.clone(), more),
+            None,
+            "{field} {value}"
+        );
+    }
+    let siglip = json!({"model_type": "siglip_vision_model", "hidden_size": 96, "num_hidden_layers": 2, "intermediate_size": 80,
+                        "num_attention_heads": 4, "patch_size": 14, "image_size": 56});
+    for (field, value) in [
+        ("downsample_factor", json!(3)),
+        ("downsample_factor", json!(0)),
+        ("alignment_intermediate_size", json!(0)),
+        ("alignment_intermediate_size", json!(7)),
+        ("alignment_intermediate_size", json!(u32::MAX)),
+        ("vision_feature_layer", json!([-1, -2])),
+    ] {
+        let mut more = json!({"downsample_factor": 2});
+        more[field] = value.clone();
+        assert_eq!(
+            tower("aya_vision", llama("cohere2"), siglip.clone(), more),
+            None,
+            "{field} {value}"
+        );
+    }
+    let other = json!({"model_type": "eva_vision_model", "hidden_size": 96});
+    assert_eq!(tower("llava", llama("llama"), other, json!({})), None);
+}
+
+#[test]
+fn minicpm_v_merges_patches_twice_and_knows_one_position_of_a_token() {
+    let text = json!({"model_type": "qwen3_5_text", "hidden_size": 64, "num_hidden_layers": 4, "intermediate_size": 64,
+                      "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32, "vocab_size": 320, "linear_num_value_heads": 4,
+                      "linear_num_key_heads": 2, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+                      "rope_parameters": {"rope_type": "default", "mrope_section": [2, 1, 1], "rope_theta": 10000.0}});
+    let vision = json!({"model_type": "minicpmv4_6_vision", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,
+                        "num_attention_heads": 16, "image_size": 980, "patch_size": 14});
+    let config = json!({"model_type": "minicpmv4_6", "text_config": text, "vision_config": vision});
+    let config = ModelConfig::parse(&config.to_string()).unwrap();
+    let (Some(VisionConfig::MiniCpm(found)), Family::Decoder(decoder)) = (&config.vision, &config.family) else {
+        panic!("{config:?}")
+    };
+    assert_eq!((found.side, found.before, found.shape.layers), (70, 7, 27));
+    assert!(decoder.ropes.iter().all(|rope| rope.sections.is_none()));
+    for (field, value) in [
+        ("insert_layer_id", json!(27)),
+        ("merger_times", json!(2)),
+        ("merge_kernel_size", json!([2, 4])),
+        ("drop_vision_last_layer", json!(true)),
+        ("downsample_mode", json!("4x")),
+    ] {
+        let mut more = json!({});
+        more[field] = value.clone();
+        assert_eq!(
+            tower("minicpmv4_6", text.clone(), vision.clone(), more),
+            None,
+            "{field} {value}"
+        );
+    }
+}
+
+#[test]
+fn phi_4_reads_states_before_the_last_layer() {
+    let mut text = llama("phi4-siglip");
+    let vision = json!({"model_type": "siglip2_vision_model", "num_patches": 256});
+    text.as_object_mut().unwrap().extend([
+        ("vision_config".to_owned(), vision),
+        (
+            "mm_vision_tower".to_owned(),
+            json!("google/siglip2-so400m-patch16-naflex"),
+        ),
+    ]);
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision;
+    let Some(VisionConfig::Siglip(found)) = read(&text) else {
+        panic!("{:?}", read(&text))
+    };
+    assert_eq!(
+        (found.shape.layers, found.shape.hidden_size, found.side, found.bare),
+        (26, 1152, 16, true)
+    );
+    for (field, value) in [
+        ("mm_vision_tower", json!("google/siglip-so400m-patch14-384")),
+        ("mm_projector_type", json!("linear")),
+        ("mm_vision_select_layer", json!(-28)),
+        ("mm_vision_select_layer", json!(0)),
+    ] {
+        let mut config = text.clone();
+        config[field] = value.clone();
+        assert_eq!(read(&config), None, "{field} {value}");
+    }
+}
+
+#[test]
+fn fastvlm_tells_of_its_tower_by_a_name() {
+    let mut config = llama("llava_qwen2");
+    config["mm_vision_tower"] = json!("mobileclip_l_1024");
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision;
+    assert!(matches!(read(&config), Some(VisionConfig::FastVit(tower)) if tower.hidden_size == 3072));
+    for (field, value) in [
+        ("mm_vision_tower", json!("openai/clip-vit-large-patch14-336")),
+        ("mm_projector_type", json!("linear")),
+        ("mm_hidden_size", json!(u32::MAX)),
+    ] {
+        let mut config = config.clone();
+        config[field] = value.clone();
+        assert_eq!(read(&config), None, "{field} {value}");
+    }
+}

@@ -1,0 +1,277 @@
+//! CLIP and SigLIP with the projectors of LLaVA and models like it. References: transformers' `modeling_clip.py`,
+//! `modeling_siglip.py`, `modeling_llava.py`, `modeling_llava_next.py`, `modeling_llava_onevision.py` and
+//! `modeling_aya_vision.py`.
+
+use checkpoint::config::encoder::EncoderActivation;
+use checkpoint::image_processor::JoinedTiles;
+use checkpoint::vision::{LlavaConfig, LlavaProjector};
+use checkpoint::ImagePlan;
+use media::ViewPixels;
+use mlx::ops::concatenate;
+use mlx::parameters::Parameters;
+use mlx::tensor::{eval, Tensor};
+use mlx::{Dtype, Result};
+
+use super::attention::PatchMask;
+use super::block::Mlp;
+use super::patches::{load_patch_linear, PatchOrder, COLOURS};
+use super::resample::Resampling;
+use super::stack::{first_with, join_blocks, load_mlp, BlockNames, Stack};
+use super::{ImageEmbeddings, LayerHook, ViewInput};
+use crate::error::{self, Error};
+use crate::layers::{Embedding, LayerNorm, Linear, Pointwise};
+use crate::weights::Weights;
+
+/// The paths at which conversions and originals keep the vision encoder.
+const PLACES: [&str; 3] = ["vision_tower.vision_model", "vision_tower", "vision_model"];
+
+const PROJECTOR: &str = "multi_modal_projector";
+
+/// A vision encoder with its projector.
+#[derive(Parameters)]
+pub struct LlavaTower {
+    #[parameters(skip)]
+    config: LlavaConfig,
+    dtype: Dtype,
+    patch_embedding: Linear,
+    /// The class token with its position, `[1, hidden]`, and the norm after the positions (CLIP).
+    class: Option<(Tensor, LayerNorm)>,
+    /// `[patches, hidden]`.
+    positions: Tensor,
+    stack: Stack,
+    post_layernorm: Option<LayerNorm>,
+    projector: Projector,
+    /// The factor of features and marks.
+    multiplier: Option<Tensor>,
+    /// The mark after each row of a grid of tiles, `[1, 1, width of the language part]`.
+    row_end: Option<Tensor>,
+}
+
+#[derive(Parameters)]
+enum Projector {
+    Network(Box<Mlp>),
+    Gated(Box<GatedNetwork>),
+}
+
+/// `down(x · silu(gate))`, where `x` and `gate` are the halves of what comes up.
+#[derive(Parameters)]
+struct GatedNetwork {
+    norm: Option<LayerNorm>,
+    up: Linear,
+    silu: Pointwise,
+    down: Linear,
+}
+
+impl LlavaTower {
+    pub(super) fn load(config: &LlavaConfig, outputs: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
+        let shape = &config.shape;
+        let (hidden, side, outputs) = (shape.hidden_size as i32, shape.patch_size as i32, outputs as i32);
+        let path = first_with(weights, &PLACES, "embeddings.patch_embedding.weight");
+        let (embeddings, layers) = (format!("{path}.embeddings"), format!("{path}.encoder.layers"));
+        let dtype = weights.dtype(&format!("{layers}.0.layer_norm1.weight"));
+        let (patches, first) = ((config.side * config.side) as i32, i32::from(config.class_token));
+        let positions = format!("{embeddings}.position_embedding");
+        let positions = Embedding::load(weights, &positions, first + patches, hidden)?.into_numbers()?;
+        let class = match config.class_token {
+            true => {
+                let class = weights.take(&format!("{embeddings}.class_embedding"), &[hidden])?;
+                let class = class.reshape(&[1, hidden])?.add(&positions.slice(0, 0, 1)?)?;
+                // The name is misspelled in CLIP itself.
+                let norm = LayerNorm::load(weights, &format!("{path}.pre_layrnorm"), hidden, shape.eps)?;
+                weights.materialize([&class])?;
+                Some((class, norm))
+            }
+            false => None,
+        };
+        let positions = positions.slice(0, first, first + patches)?.contiguous()?;
+        let after = || LayerNorm::load(weights, &format!("{path}.post_layernorm"), hidden, shape.eps);
+        let post_layernorm = config.post_norm.then(after).transpose()?;
+        let multiplier = config
+            .multiplier
+            .map(|factor| Tensor::scalar(factor, dtype))
+            .transpose()?;
+        let row_end = match config.row_ends {
+            true => Some(weights.take("image_newline", &[outputs])?.reshape(&[1, 1, outputs])?),
+            false => None,
+        };
+        let row_end = match (row_end, &multiplier) {
+            (Some(end), Some(factor)) => Some(end.mul(factor)?),
+            (end, _) => end,
+        };
+        weights.materialize([&positions].into_iter().chain(&row_end))?;
+        let (patch_embedding, order) = (format!("{embeddings}.patch_embedding"), PatchOrder::PixelByPixel);
+        Ok(Self {
+            dtype,
+            patch_embedding: load_patch_linear(weights, &patch_embedding, COLOURS * side * side, hidden, order)?,
+            class,
+            positions,
+            stack: Stack::load(&layers, &BlockNames::CLIP, shape, dtype, weights)?,
+            post_layernorm,
+            projector: Projector::load(config, outputs, dtype, weights)?,
+            multiplier,
+            row_end,
+            config: config.clone(),
+        })
+    }
+
+    /// True if rows of features end with a mark, so that all views of an image are needed at once.
+    pub(super) fn ends_rows(&self) -> bool {
+        self.row_end.is_some()
+    }
+
+    pub(super) fn encode(&self, input: &ViewInput<'_>, hook: &mut LayerHook<'_>) -> error::Result<ImageEmbeddings> {
+        let (config, grid) = (&self.config, input.view.patches);
+        if grid != (config.side, config.side) {
+            return Err(Error::BadRequest(format!(
+                "this model's tower takes no grid of {} by {} patches",
+                grid.0, grid.1
+            )));
+        }
+        let rows = input.cut(config.shape.patch_size as i32)?.astype(self.dtype)?;
+        let patches = self.patch_embedding.forward(&rows)?.add(&self.positions)?;
+        let x = match &self.class {
+            Some((class, norm)) => norm.forward(&concatenate(&[class, &patches], 0)?)?,
+            None => patches,
+        };
+        let mut states = vec![None; config.taps.len()];
+        let mut keep = |layer: u32, x: &Tensor| {
+            let wanted = states.iter_mut().zip(&config.taps).filter(|(_, tap)| **tap == layer);
+            wanted.for_each(|(state, _)| *state = Some(x.clone()));
+        };
+        let all = [(1, x.dim(0))];
+        let on_the_way = |layer: usize, x: &Tensor| {
+            keep(layer as u32, x);
+            Ok(())
+        };
+        let windows = PatchMask::Windows(&all);
+        let last = self.stack.forward_masked(x, None, &windows, on_the_way, hook)?;
+        keep(config.shape.layers, &last);
+        let states: Vec<&Tensor> = states.iter().flatten().collect();
+        let joined = match &states[..] {
+            [one] => (*one).clone(),
+            several => concatenate(several, 1)?,
+        };
+        let first = i32::from(config.class_token);
+        let joined = joined.slice(0, first, joined.dim(0))?;
+        let joined = match &self.post_layernorm {
+            Some(norm) => norm.forward(&joined)?,
+            None => joined,
+        };
+        let features = self.projector.forward(&joined, grid, config)?;
+        Ok(ImageEmbeddings::of(match &self.multiplier {
+            Some(factor) => features.mul(factor)?,
+            None => features,
+        }))
+    }
+
+    /// Encodes the views of one image, the whole image last: its features first, then those of all tiles as one grid,
+    /// row after row with a mark behind each.
+    pub(super) fn encode_rows(
+        &self,
+        views: &[ViewPixels],
+        plan: &ImagePlan,
+        hook: &mut LayerHook<'_>,
+    ) -> error::Result<ImageEmbeddings> {
+        let mut encoded = Vec::with_capacity(views.len());
+        for (pixels, view) in views.iter().zip(&plan.views) {
+            let features = self.encode(&ViewInput { pixels, view }, hook)?.embeddings;
+            eval([&features])?;
+            encoded.push(features);
+        }
+        let (Some(whole), Some(end)) = (encoded.pop(), &self.row_end) else {
+            return Err(Error::BadRequest("an image has no view".into()));
+        };
+        let width = whole.dim(1);
+        let rows = match (&plan.joined, plan.tiles) {
+            (Some(joined), Some((rows, columns))) if encoded.len() == (rows * columns) as usize => {
+                let side = self.config.side as i32;
+                let grid = join_tiles(&encoded, columns as usize, side)?;
+                ended(&shown(&grid, joined)?, end)?
+            }
+            _ if encoded.is_empty() => end.reshape(&[1, width])?,
+            _ => return Err(Error::BadRequest("the tiles of an image are no grid".into())),
+        };
+        Ok(ImageEmbeddings::of(concatenate(&[&whole, &rows], 0)?))
+    }
+}
+
+/// Features of tiles `[side · side, width]`, row by row, as one grid `[rows, columns, width]`.
+fn join_tiles(tiles: &[Tensor], columns: usize, side: i32) -> Result<Tensor> {
+    let square = |tile: &Tensor| tile.reshape(&[side, side, tile.dim(1)]);
+    let row = |tiles: &[Tensor]| {
+        let squares = tiles.iter().map(square).collect::<Result<Vec<_>>>()?;
+        concatenate(&squares.iter().collect::<Vec<_>>(), 1)
+    };
+    let rows = tiles.chunks(columns.max(1)).map(row).collect::<Result<Vec<_>>>()?;
+    concatenate(&rows.iter().collect::<Vec<_>>(), 0)
+}
+
+/// The middle of a grid that the image covers, brought to as many rows and columns as are shown.
+fn shown(grid: &Tensor, joined: &JoinedTiles) -> Result<Tensor> {
+    let (rows, columns) = (joined.covered.0 as i32, joined.covered.1 as i32);
+    let (above, before) = ((grid.dim(0) - rows) / 2, (grid.dim(1) - columns) / 2);
+    let grid = grid.slice(0, above, above + rows)?.slice(1, before, before + columns)?;
+    if joined.shown == joined.covered {
+        return Ok(grid);
+    }
+    let resampled = Resampling::Linear.apply(&grid, joined.shown)?;
+    let (rows, columns) = (joined.shown.0 as i32, joined.shown.1 as i32);
+    resampled.reshape(&[rows, columns, grid.dim(2)])?.astype(grid.dtype())
+}
+
+/// The rows of a grid `[rows, columns, width]`, one after another with a mark behind each. A very long image covers no
+/// column of it.
+fn ended(grid: &Tensor, end: &Tensor) -> Result<Tensor> {
+    let (rows, columns, width) = (grid.dim(0), grid.dim(1), grid.dim(2));
+    let ends = Tensor::zeros(&[rows, 1, width], grid.dtype())?.add(end)?;
+    if columns == 0 {
+        return ends.reshape(&[rows, width]);
+    }
+    concatenate(&[grid, &ends], 1)?.reshape(&[rows * (columns + 1), width])
+}
+
+impl Projector {
+    fn load(config: &LlavaConfig, outputs: i32, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Self> {
+        const NETWORK: [&str; 2] = ["linear_1", "linear_2"];
+        let states = (config.shape.hidden_size * config.taps.len() as u32) as i32;
+        match config.projector {
+            LlavaProjector::Network(activation) => {
+                let sizes = (states, outputs, outputs);
+                let network = load_mlp(PROJECTOR, None, NETWORK, sizes, (activation, dtype), weights)?;
+                Ok(Self::Network(Box::new(network)))
+            }
+            LlavaProjector::Gated { merge, width, norm } => {
+                let (block, width) = (states * (merge * merge) as i32, width as i32);
+                let [up, down] = NETWORK.map(|name| format!("{PROJECTOR}.{name}"));
+                let norm = norm.map(|eps| LayerNorm::load(weights, &format!("{PROJECTOR}.layernorm"), block, eps));
+                Ok(Self::Gated(Box::new(GatedNetwork {
+                    norm: norm.transpose()?,
+                    up: Linear::load(weights, &up, block, width)?,
+                    silu: Pointwise::new(EncoderActivation::Silu, dtype)?,
+                    down: Linear::load(weights, &down, width / 2, outputs)?,
+                })))
+            }
+        }
+    }
+
+    fn forward(&self, states: &Tensor, grid: (u32, u32), config: &LlavaConfig) -> Result<Tensor> {
+        match (self, config.projector) {
+            (Self::Network(network), _) => network.forward(states),
+            (Self::Gated(network), LlavaProjector::Gated { merge, .. }) => {
+                network.forward(&join_blocks(states, grid, merge)?)
+            }
+            _ => unreachable!("it was loaded by this description"),
+        }
+    }
+}
+
+impl GatedNetwork {
+    /// `[blocks, numbers]` to `[blocks, width of the language part]`.
+    fn forward(&self, blocks: &Tensor) -> Result<Tensor> {
+        let normed = self.norm.as_ref().map(|norm| norm.forward(blocks)).transpose()?;
+        let up = self.up.forward(normed.as_ref().unwrap_or(blocks))?;
+        let half = up.dim(1) / 2;
+        let gate = self.silu.forward(&up.slice(1, half, 2 * half)?)?;
+        self.down.forward(&gate.mul(&up.slice(1, 0, half)?)?)
+    }
+}
