@@ -1,5 +1,6 @@
 """As `shapes`, for the younger families, most of which have experts."""
 from shapes import CONTEXT, EPS, VOCABULARY, WINDOW, decoder, deepseek_v3, glm4_moe, ministral3, qwen3_moe
+from vlm_shapes import minimax_m3_text
 
 
 def ernie4_5_moe(**values):
@@ -480,3 +481,9 @@ def phixtral(**values):
         "num_experts_per_tok": 2,
     }
     return {**config, **values}
+
+
+def minimax_m3(**values):
+    """MiniMax M3 as published, without a tower."""
+    text = minimax_m3_text(**values)
+    return {"architectures": ["MiniMaxM3SparseForConditionalGeneration"], "model_type": "minimax_m3_vl", "text_config": text}

@@ -18,7 +18,7 @@ TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "e
 # Numbers that no training changes.
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 # Families whose norms are stored as their difference from 1.
-OFFSET = ("gear", "gemma", "gemma2", "gemma3", "gemma3_text", "nemotron", "plamo2", "plamo3", "recurrent_gemma")
+OFFSET = ("gear", "gemma", "gemma2", "gemma3", "gemma3_text", "minimax_m3", "minimax_m3_vl", "nemotron", "plamo2", "plamo3", "recurrent_gemma")
 
 
 def embedding_factor(config):
@@ -130,7 +130,8 @@ def write_model(variant, folder, seed, special):
         text.tie_word_embeddings = True
     factor = embedding_factor(config.get("text_config", config))
     sharp = config["model_type"].startswith("gemma4")
-    offset = 1.0 if config["model_type"] in OFFSET else 0.0
+    counted = config["model_type"] in OFFSET and config.get("text_config", config).get("use_gemma_norm", True)
+    offset = 1.0 if counted else 0.0
     dtype = getattr(mx, variant.dtype)
     tied = not any("lm_head" in name for name, _ in tree_flatten(model.parameters()))
     keep = getattr(model, "cast_predicate", lambda name: True)

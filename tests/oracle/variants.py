@@ -11,7 +11,7 @@ from dense_shapes import (
 )
 from expert_shapes import (
     afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash,
-    mellum, mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, phixtral, solar_open, spark2_5, step3p5,
+    mellum, mimo_v2_flash, minimax_m2, minimax_m3, mistral4, muse_glimmer, phimoe, phixtral, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -27,7 +27,7 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import cohere2_moe, k2_horizon, kolibri1, xing4_0
+from vlm_shapes import BLOCKS, cohere2_moe, k2_horizon, kolibri1, minimax_m3_text, xing4_0
 
 
 @dataclass(frozen=True)
@@ -367,6 +367,16 @@ EXPERTS = [
     Variant("dbrx", dbrx()),
     Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),
+    Variant("minimax-m3", minimax_m3(), layout=(layouts.minimax_experts,)),
+    Variant("minimax-m3-4bit", minimax_m3(head_dim=64, rotary_dim=32), F32, Q(4, 64)),
+    Variant(
+        "minimax-m3-local",
+        minimax_m3(
+            num_attention_heads=6, num_key_value_heads=3, tie_word_embeddings=True, use_gemma_norm=False, shared_intermediate_size=96,
+            sparse_attention_config=None, layer_types=["minimax_m3_sparse", "full_attention"] * 2, mlp_layer_types=["sparse", "dense"] * 2,
+            index_n_heads=3, index_head_dim=64, index_block_size=8, index_topk_blocks=5, index_local_blocks=2,
+        ),
+    ),
     Variant("longcat-flash", longcat_flash(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("longcat-flash-4bit", longcat_flash(hidden_size=128, routed_scaling_factor=1.5), F32, Q(4, 32)),
     Variant("longcat-flash-normalised", longcat_flash(norm_topk_prob=True, router_bias=True, attention_bias=True, zero_expert_num=1, num_layers=3)),
@@ -443,6 +453,8 @@ OF_MLX_VLM = [
     Variant("cohere2-moe-softmax", cohere2_moe(expert_selection_fn="softmax", norm_topk_prob=False, attention_bias=True, rms_norm_eps=1e-3, prefix_dense_sliding_window_pattern=2, layer_types=["full_attention", "sliding_attention"] * 2)),
     Variant("kolibri-1", kolibri1(), layout=(layouts.single_experts,)),
     Variant("kolibri-1-4bit", kolibri1(tie_word_embeddings=True), F32, Q(4, 64)),
+    # One head of the index: mlx-vlm chooses for all heads of an index together, transformers and mlx-lm for each.
+    Variant("minimax-m3-text", minimax_m3_text(num_key_value_heads=1, sparse_attention_config={**BLOCKS, "sparse_num_index_heads": 1})),
     Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("xing-4-4bit", xing4_0(hidden_size=128), F32, Q(4, 32)),
     Variant("xing-4-two-streams", xing4_0(hc_mult=2, hc_sinkhorn_iters=3, mhc_h_res_clamp_max=0.5, mhc_h_res_clamp_min=-0.25, n_group=1, topk_group=1)),

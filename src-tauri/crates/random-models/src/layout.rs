@@ -15,6 +15,7 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("qwen3_5") => layout.qwen3_5()?,
         Some("afmoe") => layout.afmoe()?,
         Some("deepseek_v32") => layout.deepseek_v32()?,
+        Some("minimax_m3") => layout.minimax_m3()?,
         Some("granitemoehybrid") => layout.granite_hybrid()?,
         Some("nemotron_h") => layout.nemotron_h()?,
         Some("falcon_h1") => layout.falcon_h1()?,
@@ -209,6 +210,35 @@ impl Tensors<'_> {
                 false => {
                     let names = ["gate", "gate.e_score_correction_bias", "switch_mlp"];
                     self.corrected_experts(&format!("{path}.mlp"), names)?;
+                }
+            }
+            self.norm(&format!("{path}.input_layernorm"), hidden);
+            self.norm(&format!("{path}.post_attention_layernorm"), hidden);
+        }
+        Ok(())
+    }
+
+    fn minimax_m3(&mut self) -> Result<()> {
+        let fields = ["hidden_size", "index_n_heads", "index_head_dim"];
+        let [hidden, heads, width] = self.numbers(fields)?;
+        let dense = self.number("dense_intermediate_size")?;
+        self.ends("")?;
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("model.layers.{layer}");
+            let attention = format!("{path}.self_attn");
+            self.attention(&attention, 1, false)?;
+            self.head_norms(&attention)?;
+            if self.config["layer_types"][layer as usize] != "full_attention" {
+                self.matrix(&format!("{attention}.index_q_proj"), heads * width, hidden);
+                self.matrix(&format!("{attention}.index_k_proj"), width, hidden);
+                self.norm(&format!("{attention}.index_q_norm"), width);
+                self.norm(&format!("{attention}.index_k_norm"), width);
+            }
+            match self.config["mlp_layer_types"][layer as usize] == "dense" {
+                true => self.mlp(&format!("{path}.mlp"), dense)?,
+                false => {
+                    let names = ["gate", "e_score_correction_bias", "switch_mlp"];
+                    self.corrected_experts(&format!("{path}.block_sparse_moe"), names)?;
                 }
             }
             self.norm(&format!("{path}.input_layernorm"), hidden);

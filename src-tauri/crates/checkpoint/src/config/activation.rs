@@ -51,6 +51,14 @@ impl Activation {
             kernel,
         }
     }
+
+    /// The same after projections without biases, of which kernels do more.
+    pub(crate) fn unbiased_cost(self) -> ActivationCost {
+        match self {
+            Self::ClippedSilu => Self::Silu.cost(),
+            other => other.cost(),
+        }
+    }
 }
 
 /// Activation functions of encoders.

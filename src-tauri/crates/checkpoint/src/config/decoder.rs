@@ -17,6 +17,7 @@ pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{
     AttentionConfig, GateFunction, GateSource, OutputGate, QkNorm, QueryScaling,
 };
+pub use crate::config::layers::block_index::BlockIndexConfig;
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;
 pub use crate::config::layers::delta_net::{
     ChannelDecays, DeltaNetConfig, DeltaProjections, CHANNEL_CHUNK, RULE_CHUNK,

@@ -139,6 +139,7 @@ impl EncoderConfig {
                 sinks: false,
                 capped: false,
                 bias: true,
+                index: None,
             }),
             feed_forwards: vec![Box::new(DenseCost {
                 width: self.width.into(),

@@ -50,6 +50,7 @@ mod mellum;
 mod mimo_v2;
 mod minicpm;
 mod minimax;
+mod minimax_m3;
 mod mistral;
 mod mistral4;
 mod mixtral;
@@ -156,6 +157,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mimo_v2::FAMILIES,
     minicpm::FAMILIES,
     minimax::FAMILIES,
+    minimax_m3::FAMILIES,
     mistral4::FAMILIES,
     mistral::FAMILIES,
     mixtral::FAMILIES,

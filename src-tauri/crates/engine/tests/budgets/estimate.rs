@@ -14,7 +14,7 @@ const PROMPTS: [usize; 2] = [600, 1300];
 /// these.
 const TOLERANCE: f64 = 0.15;
 
-fn shapes() -> [(&'static str, Value); 13] {
+fn shapes() -> [(&'static str, Value); 14] {
     let common = json!({"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1152, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
         "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
@@ -41,6 +41,12 @@ fn shapes() -> [(&'static str, Value); 13] {
         "linear_key_head_dim": 32, "linear_value_head_dim": 32, "linear_conv_kernel_dim": 4,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10_000_000.0, "partial_rotary_factor": 0.25}}),
     );
+    let first = |one, others| {
+        (0..6)
+            .map(|layer| if layer == 0 { one } else { others })
+            .collect::<Vec<&str>>()
+    };
+    let (blocks, mlps) = (first("full_attention", "minimax_m3_sparse"), first("dense", "sparse"));
     let scans: Vec<&str> = (0..6)
         .map(|layer| if layer % 3 == 2 { "attention" } else { "mamba" })
         .collect();
@@ -126,6 +132,16 @@ fn shapes() -> [(&'static str, Value); 13] {
                 "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64, "index_n_heads": 8,
                 "index_head_dim": 64, "index_topk": 256, "num_experts": 8, "n_routed_experts": 8, "num_experts_per_tok": 2,
                 "moe_intermediate_size": 384, "n_shared_experts": 1, "first_k_dense_replace": 1}),
+            ),
+        ),
+        (
+            "minimax_m3",
+            with(
+                json!({"model_type": "minimax_m3", "num_attention_heads": 8, "num_key_value_heads": 4, "index_n_heads": 4,
+                "index_head_dim": 64, "index_block_size": 32, "index_topk_blocks": 8, "index_local_blocks": 1,
+                "layer_types": blocks, "mlp_layer_types": mlps, "rotary_dim": 32, "num_local_experts": 8, "num_experts": 8,
+                "num_experts_per_tok": 2, "intermediate_size": 384, "moe_intermediate_size": 384,
+                "shared_intermediate_size": 384, "dense_intermediate_size": 1152}),
             ),
         ),
         (

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 47] = [
+const FAMILIES: [&str; 48] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -41,6 +41,7 @@ const FAMILIES: [&str; 47] = [
     "llama4",
     "mimo-v2-flash",
     "deepseek-v32",
+    "minimax-m3",
     "granite-hybrid",
     "nemotron-h-experts",
     "falcon-h1",

@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 26] = [
+const FAMILIES: [&str; 27] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -30,6 +30,7 @@ const FAMILIES: [&str; 26] = [
     "mistral4",
     "llama4",
     "mimo-v2-flash",
+    "minimax-m3",
     "granite-hybrid",
     "nemotron-h-experts",
     "falcon-h1",

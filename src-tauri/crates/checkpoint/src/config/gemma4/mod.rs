@@ -346,6 +346,7 @@ impl Gemma4Config {
                 sinks: false,
                 capped: false,
                 bias: false,
+                index: None,
             }),
             feed_forwards,
             normed_after: true,

@@ -1,5 +1,6 @@
 //! Softmax attention, `self_attn`.
 
+use crate::config::layers::block_index::BlockIndexConfig;
 use crate::config::limits::{check_head, check_key_heads, check_nonzero, check_positive, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
@@ -56,6 +57,8 @@ pub struct AttentionConfig {
     pub key_conv: bool,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,
+    /// The blocks of positions that a query looks at; all if there is none (MiniMax M3).
+    pub block_index: Option<BlockIndexConfig>,
 }
 
 impl AttentionConfig {
@@ -84,6 +87,7 @@ impl AttentionConfig {
             output_gate: None,
             key_conv: false,
             sinks: false,
+            block_index: None,
         }
     }
 }
@@ -192,6 +196,9 @@ impl AttentionConfig {
         }
         check_positive("attn_logit_softcapping", self.softcap.unwrap_or(1.0))?;
         check_positive("clip_qkv", self.clip.unwrap_or(1.0))?;
+        if let Some(index) = &self.block_index {
+            index.check(self.key_heads, ropes)?;
+        }
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
             None => Ok(()),
@@ -227,6 +234,7 @@ impl AttentionConfig {
             sinks: self.sinks,
             capped: self.softcap.is_some(),
             bias: self.qkv_bias,
+            index: self.block_index.map(|index| index.cost()),
         }
     }
 }

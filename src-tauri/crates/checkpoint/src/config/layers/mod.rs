@@ -2,6 +2,7 @@
 //! `moe` for the feed-forward networks, `hyper` for what connects them.
 
 pub(crate) mod attention;
+pub(crate) mod block_index;
 pub(crate) mod cross_attention;
 pub(crate) mod delta_net;
 pub(crate) mod dense;

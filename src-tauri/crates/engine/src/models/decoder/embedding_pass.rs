@@ -16,7 +16,10 @@ use crate::models::pass::{mask, Pass};
 /// True if several texts may lie one after another: if every mixer is attention whose scores depend on nothing but the
 /// distance of two positions.
 pub(super) fn packs(config: &DecoderConfig) -> bool {
-    let mixes = |mixer: &Mixer| matches!(mixer, Mixer::Attention(attention) if attention.query_scaling.is_none());
+    let mixes = |mixer: &Mixer| match mixer {
+        Mixer::Attention(attention) => attention.query_scaling.is_none() && attention.block_index.is_none(),
+        _ => false,
+    };
     config.layers.iter().all(|layer| mixes(&layer.mixer)) && config.ropes.iter().all(|rope| rope.dynamic.is_none())
 }
 

@@ -5,6 +5,8 @@
 //! [`Mixer`](mixer::Mixer) or [`FeedForward`](feed_forward::FeedForward), and one arm in each `match` of its file.
 
 mod attention;
+mod attention_weights;
+mod block_index;
 mod by_head;
 mod cross_attention;
 mod delta_net;
@@ -452,9 +454,11 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
                 indexer.map(|indexer| indexer.head_dim)
             }
             decoder::Mixer::Lightning(lightning) if lightning.rope == index => Some(lightning.width),
-            mixer => mixer
-                .attention()
-                .and_then(|attention| (attention.rope == Some(index)).then_some(attention.head_dim)),
+            mixer => mixer.attention().and_then(|attention| {
+                let own = (attention.rope == Some(index)).then_some(attention.head_dim);
+                let of_index = attention.block_index.filter(|blocks| blocks.rope == index);
+                own.or(of_index.map(|blocks| blocks.head_dim))
+            }),
         })
     };
     config
