@@ -46,16 +46,16 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith(("conv_k", "conv_v")):
         return 0.7 * noise
-    if name.endswith("hc_scale"):
+    if name.endswith(("hc_scale", "hc_head_scale")):
         return 1.0 + 0.2 * noise
-    if name.endswith("hc_base"):
+    if name.endswith(("hc_base", "hc_head_base")):
         return 0.5 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("recurrent_param"):
         # Units that forget within some tokens.
         return noise - 3.0
-    if name.endswith("sinks") or name.endswith("dt_bias") or name.endswith(".D"):
+    if name.endswith(("sinks", "learnable_sink_param")) or name.endswith("dt_bias") or name.endswith(".D"):
         return noise
     if name.endswith(("e_score_correction_bias", "expert_bias", "router_bias")):
         # Never below 0, what left out groups count as: which of them would win is anybody's choice.

@@ -160,3 +160,47 @@ def jamba_shares():
         return (self.switch_mlp(x, chosen) * counted[..., None]).sum(axis=-2)
 
     jamba.JambaSparseMoeBlock.__call__ = forward
+
+
+def _turns_last(dims, base):
+    """The last numbers of a head turn, halves against each other."""
+
+    def turn(x, offset):
+        still, turning = x[..., :-dims], x[..., -dims:]
+        return mx.concatenate([still, mx.fast.rope(turning, dims, traditional=False, base=base, scale=1.0, offset=offset)], axis=-1)
+
+    return turn
+
+
+def hy_v4():
+    """Hunyuan 4 as transformers' `HYV4Attention`, `HYV4Indexer`, `HYV4Experts` and `HYV4HyperConnection` have it: halves of
+    what turns turn against each other, in an index the last numbers of a head; gates of experts are clipped at
+    `swiglu_limit`, here 1; the least share of a stream is `hc_eps`."""
+    from mlx_vlm.models.hy_v4 import hyper_connection, language
+
+    attention, layer, pre = language.HyV4Attention, language.HyV4DecoderLayer, hyper_connection.IdentityHyperConnectionPre
+    if attention.__init__.__name__ == "halves":
+        return
+    start, start_layer, share = attention.__init__, layer.__init__, pre.__call__
+
+    def halves(self, config, layer_idx):
+        start(self, config, layer_idx)
+        dims, base = config.qk_rope_head_dim, config.rope_theta
+        self.rope = nn.RoPE(dims, traditional=False, base=base)
+        if self.indexer is not None:
+            self.indexer.rope = _turns_last(dims, base)
+            self.indexer.k_norm.eps = config.rms_norm_eps
+
+    def clip(x, gate):
+        return nn.silu(mx.minimum(gate, 1.0)) * mx.clip(x, -1.0, 1.0)
+
+    def clipped(self, config, layer_idx):
+        start_layer(self, config, layer_idx)
+        if hasattr(self.mlp, "switch_mlp"):
+            self.mlp.switch_mlp.activation = clip
+
+    def at_least(self, x):
+        collapsed, post = share(self, x)
+        return collapsed, post + self.hc_eps
+
+    attention.__init__, layer.__init__, pre.__call__ = halves, clipped, at_least

@@ -27,7 +27,7 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import BLOCKS, cohere2_moe, k2_horizon, kolibri1, minimax_m3_text, xing4_0
+from vlm_shapes import BLOCKS, cohere2_moe, hy_v4, k2_horizon, kolibri1, minimax_m3_text, xing4_0
 
 
 @dataclass(frozen=True)
@@ -453,6 +453,13 @@ OF_MLX_VLM = [
     Variant("cohere2-moe-softmax", cohere2_moe(expert_selection_fn="softmax", norm_topk_prob=False, attention_bias=True, rms_norm_eps=1e-3, prefix_dense_sliding_window_pattern=2, layer_types=["full_attention", "sliding_attention"] * 2)),
     Variant("kolibri-1", kolibri1(), layout=(layouts.single_experts,)),
     Variant("kolibri-1-4bit", kolibri1(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("hy-v4", hy_v4(), repair=repairs.hy_v4),
+    Variant("hy-v4-4bit", hy_v4(hidden_size=128, index_head_dim=64), F32, Q(4, 32), repair=repairs.hy_v4),
+    Variant(
+        "hy-v4-two-streams",
+        hy_v4(hc_mult=2, hc_magnitude=1.5, hc_eps=1e-3, rms_norm_eps=1e-4, n_shared_experts=2, n_group=4, topk_group=2, indexer_types=["full", "shared", "shared", "full"]),
+        repair=repairs.hy_v4,
+    ),
     # One head of the index: mlx-vlm chooses for all heads of an index together, transformers and mlx-lm for each.
     Variant("minimax-m3-text", minimax_m3_text(num_key_value_heads=1, sparse_attention_config={**BLOCKS, "sparse_num_index_heads": 1})),
     Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),

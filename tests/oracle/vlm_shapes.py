@@ -64,6 +64,37 @@ def kolibri1(**values):
     return config
 
 
+def hy_v4(**values):
+    defaults = {
+        "num_key_value_heads": 4,
+        "num_hidden_layers": 4,
+        "q_lora_rank": 64,
+        "kv_lora_rank": 96,
+        "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16,
+        "v_head_dim": 64,
+        "index_head_dim": 48,
+        "index_n_heads": 3,
+        "index_topk": 24,
+        "n_routed_experts": 8,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 64,
+        "first_k_dense_replace": 1,
+        "moe_layer_freq": 1,
+        "n_group": 1,
+        "topk_group": 1,
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 2.827,
+        "swiglu_limit": 1.0,
+        "rope_theta": 10000000.0,
+        "hc_mult": 4,
+        "hc_eps": 1e-6,
+        "hc_magnitude": 2.0,
+    }
+    return decoder("hy_v4", "HYV4ForCausalLM", **{**defaults, **values})
+
+
 def xing4_0(**values):
     defaults = {
         "num_key_value_heads": 4,

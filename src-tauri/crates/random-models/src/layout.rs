@@ -14,7 +14,7 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss" | "qwen3_vl") => layout.decoder()?,
         Some("qwen3_5") => layout.qwen3_5()?,
         Some("afmoe") => layout.afmoe()?,
-        Some("deepseek_v32") => layout.deepseek_v32()?,
+        Some("deepseek_v32" | "hy_v4") => layout.deepseek_v32()?,
         Some("minimax_m3") => layout.minimax_m3()?,
         Some("granitemoehybrid") => layout.granite_hybrid()?,
         Some("nemotron_h") => layout.nemotron_h()?,
@@ -186,11 +186,21 @@ impl Tensors<'_> {
         Ok(())
     }
 
+    /// Numbers that all streams make, and their factors.
+    fn streams(&mut self, place: &str, [numbers, inputs, factors]: [u64; 3]) {
+        self.add(format!("{place}_fn"), &[numbers, inputs], Kind::Matrix);
+        self.add(format!("{place}_base"), &[numbers], Kind::Offsets);
+        self.add(format!("{place}_scale"), &[factors], Kind::Factors);
+    }
+
     fn deepseek_v32(&mut self) -> Result<()> {
         let [hidden, heads, queries, rank] =
             self.numbers(["hidden_size", "num_attention_heads", "q_lora_rank", "kv_lora_rank"])?;
         let [still, turning, value] = self.numbers(["qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"])?;
         self.ends("")?;
+        if let Some(streams) = self.config["hc_mult"].as_u64() {
+            self.streams("model.hc_head.hc_head", [streams, streams * hidden, 1]);
+        }
         for layer in 0..self.number("num_hidden_layers")? {
             let path = format!("model.layers.{layer}");
             for (name, outputs, inputs) in [
@@ -204,7 +214,21 @@ impl Tensors<'_> {
             }
             self.norm(&format!("{path}.self_attn.q_a_layernorm"), queries);
             self.norm(&format!("{path}.self_attn.kv_a_layernorm"), rank);
-            self.indexer(&format!("{path}.self_attn.indexer"))?;
+            if self.config["indexer_types"][layer as usize] != "shared" {
+                self.indexer(&format!("{path}.self_attn.indexer"))?;
+            }
+            if let Some(streams) = self.config["hc_mult"].as_u64() {
+                self.matrix(&format!("{path}.self_attn.linear_gate"), heads * value, hidden);
+                self.add(
+                    format!("{path}.self_attn.learnable_sink_param"),
+                    &[heads],
+                    Kind::Offsets,
+                );
+                for part in ["attn", "mlp"] {
+                    let place = format!("{path}.hc_{part}_layer.hc_pre.hc");
+                    self.streams(&place, [2 * streams, streams * hidden, 2]);
+                }
+            }
             match layer < self.number("first_k_dense_replace")? {
                 true => self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?,
                 false => {

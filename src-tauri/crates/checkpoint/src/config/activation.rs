@@ -13,6 +13,11 @@ pub enum Activation {
         /// `swiglu_limits` of the layer.
         limit: f32,
     },
+    /// `x · sigmoid(x)` with `x` of at most `limit`, times what comes up between plus and minus that (Hunyuan 4).
+    ClampedSilu {
+        /// `swiglu_limit`.
+        limit: f32,
+    },
     /// GELU by the error function (Spark 2.5).
     Gelu,
     /// GELU by its tanh approximation.
@@ -36,7 +41,7 @@ impl Activation {
     pub(crate) fn cost(self) -> ActivationCost {
         let (results, in_place, kernel) = match self {
             Self::Silu => (1, 2, true),
-            Self::BoundedSilu { .. } => (2, 3, false),
+            Self::BoundedSilu { .. } | Self::ClampedSilu { .. } => (2, 3, false),
             Self::Gelu => (1, 5, false),
             Self::GeluTanh => (1, 6, true),
             // Gate, its slope and what it gates are each clipped or scaled.

@@ -24,7 +24,7 @@ pub use crate::config::layers::delta_net::{
 };
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
-pub use crate::config::layers::hyper::HyperConfig;
+pub use crate::config::layers::hyper::{BetweenStreams, HyperConfig};
 pub use crate::config::layers::joint::JointConfig;
 pub use crate::config::layers::key_conv::KeyConvConfig;
 pub use crate::config::layers::lightning::LightningConfig;
@@ -95,7 +95,7 @@ pub struct DecoderConfig {
     /// True if layers of the weights are two of these each: a part's name is followed by the number of the half
     /// (LongCat Flash).
     pub halved_layers: bool,
-    /// Several streams between the layers, of which the last norm reads the mean (XING 4.0).
+    /// Several streams between the layers (XING 4.0).
     pub hyper: Option<HyperConfig>,
     /// Numbers that no layer has, because the weights lack those that would have them.
     pub absent_layers: Vec<u32>,
@@ -413,6 +413,7 @@ impl DecoderConfig {
             layers,
             inputs: None,
             streams: self.hyper.map_or(1, |hyper| hyper.streams.into()),
+            stream_operations: self.hyper.map_or(0, |_| 20),
             parts_scaled: self.residual_multiplier.is_some() || self.gains,
             skips: self.gains,
             positions: match self.learned_positions {

@@ -30,6 +30,7 @@ mod granite;
 mod granite_hybrid;
 mod helium;
 mod hunyuan;
+mod hunyuan4;
 mod idefics;
 mod internlm;
 mod iquest_loop;
@@ -137,6 +138,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     granite::FAMILIES,
     granite_hybrid::FAMILIES,
     helium::FAMILIES,
+    hunyuan4::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,

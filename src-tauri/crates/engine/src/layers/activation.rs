@@ -29,6 +29,13 @@ pub enum Activation {
         /// Minus that, the least number of what it gates.
         floor: Tensor,
     },
+    /// The same of what is bounded.
+    ClampedSilu {
+        /// The greatest number of either.
+        limit: Tensor,
+        /// Minus that, the least number of what it gates.
+        floor: Tensor,
+    },
     /// GELU by the error function.
     Exact(Box<Pointwise>),
     /// The square of what is above 0.
@@ -65,6 +72,10 @@ impl Activation {
                 limit: Tensor::scalar(limit, dtype)?,
                 floor: Tensor::scalar(-limit, dtype)?,
             }),
+            Kind::ClampedSilu { limit } => Ok(Self::ClampedSilu {
+                limit: Tensor::scalar(limit, dtype)?,
+                floor: Tensor::scalar(-limit, dtype)?,
+            }),
             Kind::Gelu => Ok(Self::Exact(Box::new(Pointwise::new(EncoderActivation::Gelu, dtype)?))),
             Kind::GeluTanh => Ok(Self::Gelu(Gelu::new(dtype)?)),
             Kind::SquaredRelu => Ok(Self::SquaredRelu {
@@ -96,6 +107,7 @@ impl Activation {
             | Self::UngatedSquaredRelu { .. }
             | Self::UngatedGelu(_)
             | Self::BoundedSilu { .. }
+            | Self::ClampedSilu { .. }
             | Self::Exact(_) => None,
         }
     }
@@ -118,6 +130,10 @@ impl Activation {
             Self::BoundedSilu { limit, floor } => {
                 let gate = gate.sigmoid()?.mul(&gate)?.minimum(limit)?;
                 up.clip(floor, limit)?.mul(&gate)
+            }
+            Self::ClampedSilu { limit, floor } => {
+                let gate = gate.minimum(limit)?;
+                up.clip(floor, limit)?.mul(&gate.sigmoid()?.mul(&gate)?)
             }
             Self::Exact(gelu) => gelu.forward(&gate)?.mul(&up),
             Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 48] = [
+const FAMILIES: [&str; 49] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -53,6 +53,7 @@ const FAMILIES: [&str; 48] = [
     "ling-3",
     "longcat-flash",
     "xing-4",
+    "hy-v4",
     "baichuan-m1",
     "gear-full",
     "plamo2-1b",

@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 25] = [
+const SOME: [&str; 26] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -27,6 +27,7 @@ const SOME: [&str; 25] = [
     "mimo-v2-flash",
     "deepseek-v32",
     "minimax-m3",
+    "hy-v4",
     "nemotron-h",
     "falcon-h1",
     "kimi-linear",

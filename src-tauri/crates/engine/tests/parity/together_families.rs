@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 27] = [
+const FAMILIES: [&str; 28] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -31,6 +31,7 @@ const FAMILIES: [&str; 27] = [
     "llama4",
     "mimo-v2-flash",
     "minimax-m3",
+    "hy-v4",
     "granite-hybrid",
     "nemotron-h-experts",
     "falcon-h1",

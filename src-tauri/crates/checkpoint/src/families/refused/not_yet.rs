@@ -8,7 +8,6 @@ pub(super) const TEXT: &[Model] = &[
     ("DeepSeek V4", &["deepseek_v4"]),
     ("DeepSeek V4.1", &["deepseek_v41", "deepseek_v41_text"]),
     ("HRM Text", &["hrm_text"]),
-    ("Hunyuan 4", &["hy_v4"]),
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
     (

@@ -41,7 +41,7 @@ impl Decoder {
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
-        if self.gains || self.loop_window || self.streams > 1 {
+        if self.gains || self.loop_window || self.streams.is_some() {
             let reason = "texts read at once by a model whose layers read something again";
             return Err(mlx::Error::Unsupported(reason.into()));
         }
@@ -73,6 +73,7 @@ impl Decoder {
             query_scaling: vec![None],
             again: false,
             first_loop: RefCell::default(),
+            chosen: RefCell::default(),
             embedded: None,
             images: &[],
         };

@@ -2,6 +2,7 @@
 //! a query looks at those of the highest scores. Keys of the index lie in the cache beside those that turn.
 
 use checkpoint::config::mla::IndexerConfig;
+use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -13,9 +14,6 @@ use crate::models::decoder::by_head::by_head;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::step::Step;
 
-/// The epsilon of the norm of its keys.
-const EPS: f32 = 1e-5;
-
 /// The index of one layer.
 #[derive(Parameters)]
 pub struct Indexer {
@@ -23,6 +21,8 @@ pub struct Indexer {
     width: i32,
     top_k: i32,
     rope: usize,
+    /// Numbers of a head before those that turn, if these are the last ones.
+    still: Option<i32>,
     /// From the short vector of a query to the heads.
     wq_b: Linear,
     /// wk and weights_proj side by side.
@@ -43,6 +43,7 @@ pub struct Question {
 }
 
 /// The positions that queries look at.
+#[derive(Clone)]
 pub enum Chosen {
     /// All that they see.
     All,
@@ -75,9 +76,12 @@ impl Indexer {
             width,
             top_k: config.top_k as i32,
             rope: config.rope,
+            still: config
+                .turns_last
+                .then(|| width - loading.config.ropes[config.rope].dims as i32),
             wq_b: Linear::load(loading.weights, &name("wq_b"), rank, heads * width)?,
             projection: Linear::load_joined(loading.weights, &parts, hidden)?,
-            k_norm: LayerNorm::load(loading.weights, &name("k_norm"), width, EPS)?,
+            k_norm: LayerNorm::load(loading.weights, &name("k_norm"), width, config.eps)?,
             zero,
             one,
             nothing,
@@ -94,7 +98,7 @@ impl Indexer {
     pub(super) fn read(&self, x: &Tensor, squeezed: &Tensor, step: &Step<'_>) -> Result<(Tensor, Question)> {
         let sequences = step.sequences as i32;
         let both = self.projection.forward(x)?;
-        let turned = |heads: &Tensor| step.ropes[self.rope].forward(heads, &step.rotations[self.rope]);
+        let turned = |heads: &Tensor| self.turn(heads, step);
         let key = self.k_norm.forward(&both.slice(1, 0, self.width)?)?;
         let weights = both.slice(1, self.width, self.width + self.heads)?;
         let queries = by_head(&self.wq_b.forward(squeezed)?, self.heads, sequences)?;
@@ -103,6 +107,18 @@ impl Indexer {
             weights: by_head(&weights, self.heads, sequences)?,
         };
         Ok((turned(&by_head(&key, 1, sequences)?)?, question))
+    }
+
+    /// Heads `[…, width]` whose numbers have turned. Those that keep still come last, in keys as in queries.
+    fn turn(&self, heads: &Tensor, step: &Step<'_>) -> Result<Tensor> {
+        let turned = |heads: &Tensor| step.ropes[self.rope].forward(heads, &step.rotations[self.rope]);
+        match self.still {
+            None => turned(heads),
+            Some(still) => {
+                let turning = turned(&heads.slice(3, still, self.width)?)?;
+                concatenate(&[&turning, &heads.slice(3, 0, still)?], 3)
+            }
+        }
     }
 
     /// The positions that queries of one sequence look at, by the keys `[1, 1, positions, width]` of all.

@@ -40,7 +40,7 @@ mod step;
 
 use std::cell::RefCell;
 
-use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, OriginalMark, QueryScaling};
+use checkpoint::config::decoder::{self, DecoderConfig, HyperConfig, LmHead, NormConfig, OriginalMark, QueryScaling};
 use mlx::parameters::Parameters;
 use mlx::recording;
 use mlx::tensor::Tensor;
@@ -51,6 +51,7 @@ use crate::error::{self, Error};
 use crate::layers::{ones, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
+use hyper::Streams;
 use layer::Layer;
 use layer_order::LayerOrder;
 use load_context::LoadContext;
@@ -92,8 +93,8 @@ pub struct Decoder {
     /// True if several texts may be read one after another in one pass.
     packs: bool,
     bidirectional: bool,
-    /// Streams between the layers.
-    streams: i32,
+    /// Several streams between the layers.
+    streams: Option<Streams>,
     /// True if the second loop reads the keys of the first one.
     loop_window: bool,
     /// True if every layer adds the embeddings.
@@ -154,6 +155,8 @@ impl Decoder {
             windows: &mut windows,
             caches: 0,
         };
+        let streams = |hyper: HyperConfig| Streams::load(&hyper, hidden, config.norm.eps, loading.weights);
+        let streams = config.hyper.map(streams).transpose()?;
         let numbers = (0..).filter(|number| !config.absent_layers.contains(number));
         let layers: Vec<Layer> = numbers
             .zip(&config.layers)
@@ -194,7 +197,7 @@ impl Decoder {
             norm,
             gains: config.gains,
             loop_window: config.loop_window.is_some(),
-            streams: config.hyper.map_or(1, |hyper| hyper.streams as i32),
+            streams,
             logits_factor: match config.gains {
                 true => Some(weights.take("lm_head_gain.w_g", &[1])?),
                 false => scalar(config.logits_divisor.map(f32::recip))?,
@@ -245,8 +248,13 @@ impl Decoder {
         let places = self.places(length, sequences)?;
         let embedded = input.place(self.embed(input.ids, places.as_ref())?)?;
         step.embedded = self.gains.then(|| embedded.clone());
-        if self.streams > 1 {
-            return self.forward_streams(&embedded, &step, sequences);
+        if let Some(streams) = &self.streams {
+            let mut between = streams.begin(&embedded)?;
+            for (index, layer) in self.order.run() {
+                let caches = &mut of_layer(sequences, self.order.caches(index));
+                between = self.layers[layer].forward_streams(between, &step, caches)?;
+            }
+            return streams.end(&between);
         }
         let mut stream = ResidualStream::new(embedded);
         let mut waiting = None;
@@ -265,19 +273,6 @@ impl Decoder {
             }
         }
         Ok(stream.sum()?.clone())
-    }
-
-    /// The same with several streams, of which each begins as the embeddings; the mean of them comes out.
-    fn forward_streams(&self, embedded: &Tensor, step: &Step<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
-        let (rows, hidden) = (embedded.dim(0), embedded.dim(1));
-        let copied = embedded.reshape(&[rows, 1, hidden])?;
-        let mut streams = copied.broadcast(&[rows, self.streams, hidden])?;
-        for (index, layer) in self.order.run() {
-            let caches = &mut of_layer(sequences, self.order.caches(index));
-            streams = self.layers[layer].forward_streams(streams, step, caches)?;
-        }
-        let share = Tensor::scalar(1.0 / self.streams as f32, embedded.dtype())?;
-        streams.sum(1, false)?.mul(&share)
     }
 
     /// Ends a loop before another one.
@@ -360,6 +355,7 @@ impl Decoder {
             query_scaling: offsets.iter().map(scale).collect(),
             again: false,
             first_loop: RefCell::default(),
+            chosen: RefCell::default(),
             embedded: None,
             images: input.images,
         })

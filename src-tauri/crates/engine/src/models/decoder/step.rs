@@ -9,6 +9,7 @@ use mlx::Result;
 
 use crate::cache::{composes, seen, KvView};
 use crate::layers::{Rope, Rotation};
+use crate::models::decoder::indexer::Chosen;
 use crate::models::ChunkImage;
 
 /// Everything that all layers share in one step.
@@ -28,10 +29,27 @@ pub(super) struct Step<'a> {
     pub(super) again: bool,
     /// The keys and values that each layer saw in the first loop, for each sequence, if the second one reads them.
     pub(super) first_loop: RefCell<Vec<Vec<KvView>>>,
+    /// The positions that the last index chose, for each sequence.
+    pub(super) chosen: RefCell<Vec<Chosen>>,
     /// The stream before the first layer, if layers add it.
     pub(super) embedded: Option<Tensor>,
     /// Images of the chunk.
     pub(super) images: &'a [ChunkImage],
+}
+
+impl Step<'_> {
+    /// Keeps the positions that an index chose for the queries of a sequence.
+    pub(super) fn keep_chosen(&self, sequence: usize, chosen: &Chosen) {
+        let mut kept = self.chosen.borrow_mut();
+        let sequences = kept.len().max(sequence + 1);
+        kept.resize(sequences, Chosen::All);
+        kept[sequence] = chosen.clone();
+    }
+
+    /// Those that the last index chose for it.
+    pub(super) fn chosen(&self, sequence: usize) -> Chosen {
+        self.chosen.borrow().get(sequence).cloned().unwrap_or(Chosen::All)
+    }
 }
 
 /// The view of the next positions of a sequence in layers that stay in their chunk.
