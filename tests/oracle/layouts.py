@@ -294,3 +294,9 @@ def single_ungated_experts(weights):
             name = name.replace(ours, theirs)
         renamed[name] = value
     return renamed
+
+
+def flat_heads(weights):
+    """RWKV 7 as published: factors of heads side by side."""
+    ends = (".k_k", ".k_a", ".g_norm.weight", ".g_norm.bias")
+    return {name: value.reshape(-1) if name.endswith(ends) else value for name, value in weights.items()}

@@ -14,7 +14,7 @@ from oracle import model_classes
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
 # Embeddings of tokens and of positions by the names that families have for them.
-TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
+TABLES = ("embed_tokens", "model.embeddings", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
 # Numbers that no training changes.
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 # Families whose norms are stored as their difference from 1.
@@ -62,6 +62,10 @@ def draw(name, shape, offset, factor, sharp):
         return 0.1 * mx.abs(noise)
     if name.endswith("per_expert_scale") or name.endswith("router.scale"):
         return 1.0 + 0.2 * noise
+    if name.endswith(("k_k", "k_a", "r_k", "g_norm.weight")):
+        return 1.0 + 0.2 * noise
+    if name.endswith(("x_r", "x_w", "x_k", "x_v", "x_a", "x_g")):
+        return 0.5 + 0.3 * noise
     if name.endswith("bias"):
         return 0.3 * noise
     if len(shape) == 1:

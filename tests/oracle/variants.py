@@ -19,7 +19,7 @@ from further_shapes import (
 )
 from recurrent_shapes import (
     bailing_hybrid, bailing_moe_linear, bailing_moe_v3, falcon_h1, gear, granite_hybrid, granite_hybrid_experts, jamba, kimi_linear, mamba, mamba2,
-    nemotron_h, nemotron_h_experts, olmo_hybrid, plamo2, recurrent_gemma,
+    nemotron_h, nemotron_h_experts, olmo_hybrid, plamo2, recurrent_gemma, rwkv7,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
@@ -438,6 +438,9 @@ RECURRENT = [
     Variant("plamo2-1b", plamo2(), layout=(layouts.raw_scan,)),
     Variant("plamo2-1b-4bit", plamo2(num_hidden_layers=3, mamba_step=4, hidden_size_per_head=64, mamba_num_heads=3), BF16, Q(4, 64)),
     Variant("plamo2-1b-untied-f16", plamo2(tie_word_embeddings=False, num_key_value_heads=1, mamba_step=3, full_attention_idx=[1]), F16),
+    Variant("rwkv7-g1", rwkv7(), layout=(layouts.flat_heads,)),
+    Variant("rwkv7-g1-4bit", rwkv7(hidden_size=128, head_dim=64, decay_low_rank_dim=64, gate_low_rank_dim=128), BF16, Q(4, 64)),
+    Variant("rwkv7-g1-tied-f16", rwkv7(tie_word_embeddings=True, num_hidden_layers=1, intermediate_size=80), F16),
     Variant("gear-full", gear(), layout=(layouts.raw_key_convs,)),
     Variant("gear-4bit", gear(hidden_size=128, final_logit_softcapping=8.0), BF16, Q(4, 64)),
     Variant("gear-bias-f16", gear(attention_bias=True, attn_logit_softcapping=3.0, tie_word_embeddings=False, hidden_activation="silu", num_key_value_heads=1, conv_L_cache=4), F16),

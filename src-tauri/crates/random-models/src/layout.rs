@@ -19,6 +19,7 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("granitemoehybrid") => layout.granite_hybrid()?,
         Some("nemotron_h") => layout.nemotron_h()?,
         Some("falcon_h1") => layout.falcon_h1()?,
+        Some("rwkv7") => layout.rwkv7()?,
         Some("mamba") => layout.mamba()?,
         Some("recurrent_gemma") => layout.recurrent_gemma()?,
         other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
@@ -239,6 +240,44 @@ impl Tensors<'_> {
             self.norm(&format!("{path}.input_layernorm"), hidden);
             self.norm(&format!("{path}.post_attention_layernorm"), hidden);
         }
+        Ok(())
+    }
+
+    fn rwkv7(&mut self) -> Result<()> {
+        let [hidden, width, inter] = self.numbers(["hidden_size", "head_dim", "intermediate_size"])?;
+        let [decay, rate, value] = self.numbers(["decay_low_rank_dim", "a_low_rank_dim", "v_low_rank_dim"])?;
+        let gate = self.number("gate_low_rank_dim")?;
+        self.ends("")?;
+        self.norm("model.embed_norm", hidden);
+        let mut norms = vec!["model.embed_norm".to_owned(), "model.norm".to_owned()];
+        for layer in 0..self.number("num_hidden_layers")? {
+            let part = |name: &str| format!("model.layers.{layer}.{name}");
+            for share in [
+                "attn.x_r", "attn.x_w", "attn.x_k", "attn.x_v", "attn.x_a", "attn.x_g", "ffn.x_k",
+            ] {
+                self.add(part(share), &[hidden], Kind::Offsets);
+            }
+            for factor in ["attn.k_k", "attn.k_a", "attn.r_k"] {
+                self.add(part(factor), &[hidden / width, width], Kind::Factors);
+            }
+            self.norm(&part("attn.g_norm"), hidden);
+            for name in ["attn.r_proj", "attn.k_proj", "attn.v_proj", "attn.o_proj"] {
+                self.matrix(&part(name), hidden, hidden);
+            }
+            for (name, rank) in [("w", decay), ("a", rate), ("v", value), ("g", gate)] {
+                let place = part(&format!("attn.{name}_lora.lora"));
+                self.matrix(&format!("{place}.0"), rank, hidden);
+                self.matrix(&format!("{place}.2"), hidden, rank);
+            }
+            self.matrix(&part("ffn.key"), inter, hidden);
+            self.matrix(&part("ffn.value"), hidden, inter);
+            norms.push(part("attn.g_norm"));
+            for name in ["attn_norm", "ffn_norm"] {
+                self.norm(&part(name), hidden);
+                norms.push(part(name));
+            }
+        }
+        norms.iter().for_each(|norm| self.bias(norm, &[hidden]));
         Ok(())
     }
 

@@ -31,8 +31,10 @@ pub use crate::config::layers::lightning::LightningConfig;
 pub use crate::config::layers::linear::LinearConfig;
 pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
+pub use crate::config::layers::norms::{EmbeddingNorm, NormConfig, NormKind, OriginalMark};
 pub use crate::config::layers::plain::PlainConfig;
 pub use crate::config::layers::rg_lru::RgLruConfig;
+pub use crate::config::layers::rwkv::{ChannelMixConfig, RwkvConfig, TimeMixConfig, TimeMixRanks, WKV_CHUNK};
 
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +47,8 @@ pub struct DecoderConfig {
     pub read_only_tokens: u32,
     /// All norms.
     pub norm: NormConfig,
-    /// True if embeddings are normed by the root of their mean square, without factors (nanochat).
-    pub embedding_norm: bool,
+    /// The norm of embeddings, if they have one.
+    pub embedding_norm: Option<EmbeddingNorm>,
     /// The most positions that the model knows, whatever its file calls the context (GPT-2, Qwen 1).
     pub most_positions: Option<u32>,
     /// True if a vector for each of these positions, `embed_positions`, is added to the embeddings (GPT-2).
@@ -92,9 +94,8 @@ pub struct DecoderConfig {
     pub loop_window: Option<u32>,
     /// True if the last norm ends each of these loops and not only the last one.
     pub loops_normed: bool,
-    /// True if layers of the weights are two of these each: a part's name is followed by the number of the half
-    /// (LongCat Flash).
-    pub halved_layers: bool,
+    /// How layers of the weights are two of these each, if they are.
+    pub halved_layers: Option<HalvedLayers>,
     /// Several streams between the layers (XING 4.0).
     pub hyper: Option<HyperConfig>,
     /// Numbers that no layer has, because the weights lack those that would have them.
@@ -128,49 +129,6 @@ pub enum RowFactors {
     Spans(Vec<(u64, f32)>),
 }
 
-/// Norms. Those of queries and keys are root mean square norms in any case.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NormConfig {
-    /// The kind of those of the stream.
-    pub kind: NormKind,
-    /// Added to the mean square or the variance.
-    pub eps: f32,
-    /// True if the factors are stored as their difference from 1 (Gemma 3).
-    pub offset: bool,
-    /// True if only the last one has factors (Falcon-OCR).
-    pub bare: bool,
-    /// True if not even that one has, where the others have none (OLMo 1, nanochat).
-    pub bare_end: bool,
-    /// The numbers that factors after a mixer and after a network are stored as their difference from, if they are not
-    /// those of the others (PLaMo 3).
-    pub after_offsets: Option<[f32; 2]>,
-    /// The epsilon of those after the parts of a layer, if it is another one (Muse Glimmer).
-    pub eps_after: Option<f32>,
-    /// True if the factors of the last one are stored as they are, whatever those of the others (Muse Glimmer).
-    pub last_as_is: bool,
-}
-
-/// The mark by which an original checkpoint is told from one that mlx-lm converted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OriginalMark {
-    /// Convolutions that are not transposed (Qwen 3.5).
-    Convolutions,
-    /// A segment in names of tensors (Step 3.5).
-    Segment(&'static str),
-}
-
-/// Kinds of norms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NormKind {
-    /// By the root of the mean square.
-    RootMeanSquare,
-    /// By mean and variance (StarCoder 2); before the parts of a layer and after the last one.
-    Layer {
-        /// True if a bias is added.
-        bias: bool,
-    },
-}
-
 /// The place of the output layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LmHead {
@@ -182,6 +140,15 @@ pub enum LmHead {
     UntiedIfPresent,
     /// Nowhere: the model makes embeddings, whatever else the weights hold.
     Absent,
+}
+
+/// The names of layers of the weights that are two of these each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HalvedLayers {
+    /// A part's name is followed by the number of the half (LongCat Flash).
+    Numbered,
+    /// `attn` and its norm are the first half, `ffn` and its norm the second (RWKV 7).
+    Named,
 }
 
 /// One layer.
@@ -240,6 +207,8 @@ pub enum Mixer {
     Joint(JointConfig),
     /// A real-gated linear recurrent unit, `recurrent`.
     RgLru(RgLruConfig),
+    /// A part of a layer of RWKV 7, `attn` or `ffn`.
+    Rwkv(RwkvConfig),
     /// None; nor is there a norm before it.
     Absent,
 }
@@ -258,6 +227,7 @@ impl Mixer {
             | Self::Mamba2(_)
             | Self::Mla(_)
             | Self::RgLru(_)
+            | Self::Rwkv(_)
             | Self::Linear(_)
             | Self::Absent => None,
         }
@@ -308,6 +278,7 @@ impl DecoderConfig {
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
             | Mixer::RgLru(_)
+            | Mixer::Rwkv(_)
             | Mixer::Linear(_)
             | Mixer::Absent => None,
         })
@@ -366,6 +337,7 @@ impl DecoderConfig {
                     joint.mamba.check()?;
                 }
                 Mixer::RgLru(unit) => unit.check()?,
+                Mixer::Rwkv(part) => part.check()?,
                 Mixer::Linear(_) | Mixer::Absent => {}
             }
             match &layer.feed_forward {
@@ -462,6 +434,7 @@ impl Mixer {
             Self::Mamba2(mamba) => Box::new(*mamba),
             Self::Joint(joint) => Box::new(joint.clone()),
             Self::RgLru(unit) => Box::new(*unit),
+            Self::Rwkv(part) => Box::new(*part),
             Self::CrossAttention(cross) => Box::new(*cross),
             Self::Linear(linear) => Box::new(*linear),
             Self::Absent => Box::new(NoMixer),

@@ -6,7 +6,7 @@ use super::deepseek::{self, INTERLEAVED};
 use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
-use crate::config::decoder::{Activation, DenseConfig, FeedForward, LmHead, Mixer, ShortcutConfig};
+use crate::config::decoder::{Activation, DenseConfig, FeedForward, HalvedLayers, LmHead, Mixer, ShortcutConfig};
 use crate::config::limits::check_layers;
 use crate::config::moe::{Correction, MoeConfig, RouterConfig, Scoring};
 use crate::config::rope::Defaults;
@@ -71,7 +71,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             layer.feed_forward = FeedForward::Shortcut(ShortcutConfig { dense, experts });
         }
     }
-    config.halved_layers = true;
+    config.halved_layers = Some(HalvedLayers::Numbered);
     config.renames = &[NAMES];
     config.family()
 }

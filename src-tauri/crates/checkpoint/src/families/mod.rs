@@ -80,6 +80,7 @@ mod qwen_moe;
 mod recurrent_gemma;
 mod refused;
 mod row;
+mod rwkv;
 mod seed_oss;
 mod shapes;
 mod smollm3;
@@ -185,6 +186,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
     recurrent_gemma::FAMILIES,
+    rwkv::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
     spark2_5::FAMILIES,

@@ -23,6 +23,7 @@ mod selective_scan;
 mod sequences;
 mod short_conv;
 mod state_space;
+mod wkv;
 
 pub use activation::Activation;
 pub use attention::{scaled_dot_product_attention, CappedAttention};
@@ -42,3 +43,4 @@ pub use selective_scan::{selective_scan, SelectiveScanInputs};
 pub use sequences::{each_sequence, join_sequences, sequence_rows};
 pub use short_conv::ShortConv;
 pub use state_space::{StateSpace, StateSpaceInputs};
+pub use wkv::{Wkv, WkvInputs};

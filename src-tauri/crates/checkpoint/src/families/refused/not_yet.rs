@@ -18,7 +18,6 @@ pub(super) const TEXT: &[Model] = &[
     ("Nemotron, which writes by diffusion", &["nemotron_labs_diffusion"]),
     ("Phi 3 small", &["phi3small"]),
     ("Qwen 3.5 with rotated weights", &["prism_hadamard_qwen35"]),
-    ("RWKV 7", &["rwkv7"]),
     ("Z1T", &["z1t"]),
 ];
 

@@ -74,6 +74,7 @@ impl Decoder {
             again: false,
             first_loop: RefCell::default(),
             chosen: RefCell::default(),
+            first_values: RefCell::default(),
             embedded: None,
             images: &[],
         };

@@ -27,6 +27,7 @@ mod mamba2;
 mod mixer;
 mod mla;
 mod mlp;
+mod names;
 mod norm;
 mod output_gate;
 mod plain_mlp;
@@ -34,13 +35,16 @@ mod positions;
 mod residual_add;
 mod rg_lru;
 mod router;
+mod rwkv;
 mod shortcut;
 mod sparse_moe;
 mod step;
 
 use std::cell::RefCell;
 
-use checkpoint::config::decoder::{self, DecoderConfig, HyperConfig, LmHead, NormConfig, OriginalMark, QueryScaling};
+use checkpoint::config::decoder::{
+    self, DecoderConfig, EmbeddingNorm, HalvedLayers, HyperConfig, LmHead, NormConfig, OriginalMark, QueryScaling,
+};
 use mlx::parameters::Parameters;
 use mlx::recording;
 use mlx::tensor::Tensor;
@@ -69,7 +73,7 @@ pub struct Decoder {
     readable: u32,
     embed_tokens: Embedding,
     /// The norm of embeddings.
-    embedding_norm: Option<RmsNorm>,
+    embedding_norm: Option<Norm>,
     /// A vector for each position, added to embeddings.
     embed_positions: Option<Positions>,
     embedding_multiplier: Option<Tensor>,
@@ -111,8 +115,10 @@ impl Decoder {
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
         config.renames.iter().for_each(|table| weights.rename(table));
-        if config.halved_layers {
-            weights.rename_each(of_half);
+        match config.halved_layers {
+            Some(HalvedLayers::Numbered) => weights.rename_each(names::of_half),
+            Some(HalvedLayers::Named) => weights.rename_each(names::of_named_half),
+            None => {}
         }
         let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
@@ -133,7 +139,11 @@ impl Decoder {
         let embeddings = vocabulary + config.read_only_tokens as i32;
         let embed_tokens = Embedding::load(weights, "embed_tokens", embeddings, hidden)?;
         let embed_positions = Positions::load(config, weights)?;
-        let embedding_norm = || Ok::<_, mlx::Error>(RmsNorm::new(ones(hidden, dtype)?, config.norm.eps));
+        let embedding_norm = |kind: EmbeddingNorm| match kind {
+            EmbeddingNorm::Bare => Ok(Norm::Rms(RmsNorm::new(ones(hidden, dtype)?, config.norm.eps))),
+            EmbeddingNorm::OfStream => Norm::load(weights, "embed_norm", hidden, config.norm, dtype),
+        };
+        let embedding_norm = config.embedding_norm.map(embedding_norm).transpose()?;
         // Before the layers, because dequantizing and transposing it takes the most memory of all, which is free while
         // little else is loaded.
         let lm_head = match config.lm_head {
@@ -171,7 +181,7 @@ impl Decoder {
             bidirectional: config.bidirectional,
             lm_head,
             embed_tokens,
-            embedding_norm: config.embedding_norm.then(embedding_norm).transpose()?,
+            embedding_norm,
             embed_positions,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
             residual_add: ResidualAdd::new(config, dtype)?,
@@ -356,6 +366,7 @@ impl Decoder {
             again: false,
             first_loop: RefCell::default(),
             chosen: RefCell::default(),
+            first_values: RefCell::default(),
             embedded: None,
             images: input.images,
         })
@@ -419,21 +430,6 @@ fn turn_projections(config: &DecoderConfig, weights: &mut Weights<'_>) -> error:
         "mlp.down_proj.weight",
     ];
     weights.turn(|name| name.starts_with("layers.") && projections.iter().any(|projection| name.ends_with(projection)))
-}
-
-/// The name of a tensor of a layer that is two here: `layers.3.self_attn.1.…` is `layers.7.self_attn.…`, and what both
-/// halves share belongs to the first.
-fn of_half(name: &str) -> Option<String> {
-    let (layer, rest) = name.strip_prefix("layers.")?.split_once('.')?;
-    let (first, (part, inner)) = (layer.parse::<u32>().ok()?.checked_mul(2)?, rest.split_once('.')?);
-    match (part, inner.split_once('.')) {
-        ("mlps", Some((half, inner))) => Some(format!("layers.{}.mlp.{inner}", first + half.parse::<u32>().ok()?)),
-        (_, Some((half, inner))) if matches!(half, "0" | "1") => {
-            let half = u32::from(half == "1");
-            Some(format!("layers.{}.{part}.{inner}", first + half))
-        }
-        _ => Some(format!("layers.{first}.{rest}")),
-    }
 }
 
 /// The ropes for the heads of the layers that use them.
