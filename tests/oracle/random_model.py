@@ -25,7 +25,8 @@ def embedding_factor(config):
     """The factor that the model applies to its embedding."""
     if config["model_type"].startswith(("gear", "gemma", "recurrent_gemma")) or config.get("mup_enabled"):
         return math.sqrt(config["hidden_size"])
-    return config.get("embedding_multiplier") or config.get("scale_emb", 1.0)
+    names = ("embedding_multiplier", "scale_emb", "mup_embedding_multiplier")
+    return next((config[name] for name in names if config.get(name)), 1.0)
 
 
 def draw(name, shape, offset, factor, sharp):
@@ -71,7 +72,7 @@ def draw(name, shape, offset, factor, sharp):
     if len(shape) == 1:
         assert "norm" in name or "ln_" in name or ".ln." in name, f"what is {name}?"
         # The norm before an output layer makes up for an embedding with small weights.
-        scale = factor if name.endswith("model.norm.weight") else 2.0 if "post_" in name else 1.0
+        scale = factor if name.endswith(("model.norm.weight", "final_layernorm.weight")) else 2.0 if "post_" in name else 1.0
         if sharp and name.endswith(("q_norm.weight", "k_norm.weight")):
             scale = 1.2 * shape[0] ** -0.25
         return scale * (1.0 + 0.2 * noise) - offset

@@ -204,3 +204,35 @@ def hy_v4():
         return collapsed, post + self.hc_eps
 
     attention.__init__, layer.__init__, pre.__call__ = halves, clipped, at_least
+
+
+def phi3small():
+    """Phi 3 small as its `modeling_phi3_small.py` has it: blocks of positions are counted from the first one, layers whose
+    numbers from 1 divide see all, and the mask of mlx-lm's marks hides positions instead of being added. Tokens that stand
+    for nothing are beyond a small vocabulary."""
+    from mlx_lm.models import phi3small as module
+
+    attention = module.Attention
+    if attention.__init__.__name__ == "striped":
+        return
+    start = attention.__init__
+
+    def striped(self, args, layer_idx):
+        start(self, args, layer_idx)
+        self.block_sparse = (layer_idx + 1) % args.dense_attention_every_n_layers != 0
+        self.stripes = args.blocksparse_block_size, args.blocksparse_num_local_blocks, args.blocksparse_vert_stride
+
+    def attend(self, queries, keys, values, scale, mask):
+        size, local, stride = self.stripes
+        length, total = queries.shape[2], keys.shape[2]
+        own, others = mx.arange(total - length, total)[:, None] // size, mx.arange(total)[None] // size
+        heads = mx.arange(1, self.n_heads + 1)[:, None, None]
+        seen = (own - others < local) | ((others + heads) % stride == 0)
+        seen = seen & (mx.arange(total)[None] <= mx.arange(total - length, total)[:, None])
+        return mx.fast.scaled_dot_product_attention(queries, keys, values, scale=scale, mask=seen)
+
+    def forward(self, inputs, cache=None):
+        logits = self.model.embed_tokens.as_linear(self.model(inputs, cache))
+        return logits / self.mup_width_multiplier if self.mup_width_multiplier else logits
+
+    attention.__init__, attention._block_sparse_attention, module.Model.__call__ = striped, attend, forward

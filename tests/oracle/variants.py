@@ -7,7 +7,7 @@ import layouts
 import repairs
 from dense_shapes import (
     apertus, baichuan_m1, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, iquest_loop, lille, minicpm3, nanbeige, nanochat, nemotron_nas,
-    olmo1, openelm, plamo, plamo3, qwen1, talkie, youtu_llm,
+    olmo1, openelm, phi3small, plamo, plamo3, qwen1, talkie, youtu_llm,
 )
 from expert_shapes import (
     afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash,
@@ -367,6 +367,13 @@ EXPERTS = [
     Variant("dbrx", dbrx()),
     Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),
+    Variant("phi-3-small", phi3small(), repair=repairs.phi3small),
+    Variant("phi-3-small-4bit", phi3small(blocksparse_num_local_blocks=2, ff_intermediate_size=128), F32, Q(4, 64), repair=repairs.phi3small),
+    Variant(
+        "phi-3-small-scaled",
+        phi3small(mup_use_scaling=False, mup_embedding_multiplier=0.0, mup_width_multiplier=0.0, num_hidden_layers=4, dense_attention_every_n_layers=3, num_key_value_heads=4, blocksparse_vert_stride=2),
+        repair=repairs.phi3small,
+    ),
     Variant("minimax-m3", minimax_m3(), layout=(layouts.minimax_experts,)),
     Variant("minimax-m3-4bit", minimax_m3(head_dim=64, rotary_dim=32), F32, Q(4, 64)),
     Variant(

@@ -19,6 +19,7 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("granitemoehybrid") => layout.granite_hybrid()?,
         Some("nemotron_h") => layout.nemotron_h()?,
         Some("falcon_h1") => layout.falcon_h1()?,
+        Some("phi3small") => layout.phi3small()?,
         Some("rwkv7") => layout.rwkv7()?,
         Some("mamba") => layout.mamba()?,
         Some("recurrent_gemma") => layout.recurrent_gemma()?,
@@ -239,6 +240,31 @@ impl Tensors<'_> {
             }
             self.norm(&format!("{path}.input_layernorm"), hidden);
             self.norm(&format!("{path}.post_attention_layernorm"), hidden);
+        }
+        Ok(())
+    }
+
+    fn phi3small(&mut self) -> Result<()> {
+        let [hidden, inter] = self.numbers(["hidden_size", "ff_intermediate_size"])?;
+        let [heads, key_heads] = self.numbers(["num_attention_heads", "num_key_value_heads"])?;
+        let joined = (heads + 2 * key_heads) * (hidden / heads);
+        self.ends("")?;
+        self.bias("model.norm", &[hidden]);
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("model.layers.{layer}");
+            for (name, outputs, inputs) in [
+                ("self_attn.query_key_value", joined, hidden),
+                ("self_attn.dense", hidden, hidden),
+                ("mlp.up_proj", 2 * inter, hidden),
+                ("mlp.down_proj", hidden, inter),
+            ] {
+                self.matrix(&format!("{path}.{name}"), outputs, inputs);
+                self.bias(&format!("{path}.{name}"), &[outputs]);
+            }
+            for norm in ["input_layernorm", "post_attention_layernorm"] {
+                self.norm(&format!("{path}.{norm}"), hidden);
+                self.bias(&format!("{path}.{norm}"), &[hidden]);
+            }
         }
         Ok(())
     }

@@ -30,6 +30,11 @@ pub enum Activation {
     UngatedGeluTanh,
     /// `x · sigmoid(1.702 · x)` with `x` of at most 7, times what comes up between -7 and 7, plus 1 (gpt-oss).
     ClippedSilu,
+    /// The same with another limit (Phi 3 small).
+    ClippedSiluAt {
+        /// `gegelu_limit`.
+        limit: f32,
+    },
 }
 
 impl Activation {
@@ -45,7 +50,7 @@ impl Activation {
             Self::Gelu => (1, 5, false),
             Self::GeluTanh => (1, 6, true),
             // Gate, its slope and what it gates are each clipped or scaled.
-            Self::ClippedSilu => (3, 4, false),
+            Self::ClippedSilu | Self::ClippedSiluAt { .. } => (3, 4, false),
             Self::SquaredRelu => (2, 2, false),
             Self::UngatedSquaredRelu => (0, 2, false),
             Self::UngatedGeluTanh => (1, 6, false),

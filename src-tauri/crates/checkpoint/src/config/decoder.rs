@@ -35,6 +35,7 @@ pub use crate::config::layers::norms::{EmbeddingNorm, NormConfig, NormKind, Orig
 pub use crate::config::layers::plain::PlainConfig;
 pub use crate::config::layers::rg_lru::RgLruConfig;
 pub use crate::config::layers::rwkv::{ChannelMixConfig, RwkvConfig, TimeMixConfig, TimeMixRanks, WKV_CHUNK};
+pub use crate::config::layers::stripes::StripesConfig;
 
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +82,8 @@ pub struct DecoderConfig {
     pub norm_offset_in_original: Option<OriginalMark>,
     /// The place of the output layer.
     pub lm_head: LmHead,
+    /// Tokens that are never written, each run from its first one to the one after its last (Phi 3 small).
+    pub unwritten: &'static [(u32, u32)],
     /// The rotary positions that layers refer to by index.
     pub ropes: Vec<RopeConfig>,
     /// The layers, first to last.

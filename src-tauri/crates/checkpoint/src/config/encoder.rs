@@ -139,6 +139,7 @@ impl EncoderConfig {
                 key_conv: false,
                 sinks: false,
                 capped: false,
+                striped: false,
                 bias: true,
                 index: None,
             }),

@@ -69,6 +69,7 @@ mod olmo_hybrid;
 mod openelm;
 mod phi;
 mod phi3;
+mod phi3small;
 mod phimoe;
 mod phixtral;
 mod plamo;
@@ -177,6 +178,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     olmo_hybrid::FAMILIES,
     openelm::FAMILIES,
     phi3::FAMILIES,
+    phi3small::FAMILIES,
     phi::FAMILIES,
     phimoe::FAMILIES,
     phixtral::FAMILIES,

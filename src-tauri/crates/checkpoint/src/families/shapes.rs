@@ -80,6 +80,7 @@ impl Shapes {
             inputs_first_unless_sanitized: false,
             norm_offset_in_original: None,
             lm_head: self.lm_head,
+            unwritten: &[],
             ropes,
             layers,
             unit_lm_head: false,

@@ -37,6 +37,8 @@ pub(crate) struct AttentionCost {
     pub sinks: bool,
     /// True if scores are squeezed, which no kernel does.
     pub capped: bool,
+    /// True if each head sees other positions, which no kernel hides.
+    pub striped: bool,
     /// True if its projections have biases.
     pub bias: bool,
     /// The index of the blocks that are looked at.
@@ -74,6 +76,8 @@ pub(crate) struct ScoreShape {
     pub sinks: bool,
     /// True if scores are squeezed, which no kernel does.
     pub capped: bool,
+    /// True if each head sees other positions, which no kernel hides.
+    pub striped: bool,
     /// True if a mask hides some of the earlier positions.
     pub masked: bool,
 }
@@ -135,6 +139,10 @@ impl AttentionCost {
     fn scores(&self, pass: &mut Prefill<'_>) {
         let seen = self.window.map_or(pass.positions, |window| pass.seen(window));
         let outputs = self.heads * self.value_width;
+        if self.striped {
+            // Marks of blocks, spread over their positions.
+            pass.in_place(14);
+        }
         pass.attend(&ScoreShape {
             heads: self.heads,
             width: self.width,
@@ -142,6 +150,7 @@ impl AttentionCost {
             seen,
             sinks: self.sinks,
             capped: self.capped,
+            striped: self.striped,
             masked: self.window.is_some_and(|window| seen > window)
                 || self.index.is_some_and(|index| seen > index.seen),
         });
@@ -303,7 +312,7 @@ impl Prefill<'_> {
     /// `scaled_dot_product_attention.cpp` of the backend and measurements on an H200; our own on a CPU.
     fn fused(&self, shape: &ScoreShape) -> bool {
         let (width, value_width) = (shape.width, shape.value_width);
-        if shape.capped {
+        if shape.capped || shape.striped {
             return false;
         }
         match self.workload.backend {

@@ -52,6 +52,8 @@ pub enum Activation {
     UngatedGelu(Gelu),
     /// That of gpt-oss, which clips what it gates as well and adds 1 to it.
     ClippedSilu {
+        /// True if kernels have this limit.
+        known: bool,
         /// The limit at which both are clipped.
         limit: Tensor,
         /// Minus that.
@@ -85,16 +87,20 @@ impl Activation {
                 zero: Tensor::scalar(0.0, dtype)?,
             }),
             Kind::UngatedGeluTanh => Ok(Self::UngatedGelu(Gelu::new(dtype)?)),
-            Kind::ClippedSilu => {
-                let [limit, floor, slope, one] = [LIMIT, -LIMIT, SLOPE, 1.0].map(|value| Tensor::scalar(value, dtype));
-                Ok(Self::ClippedSilu {
-                    limit: limit?,
-                    floor: floor?,
-                    slope: slope?,
-                    one: one?,
-                })
-            }
+            Kind::ClippedSilu => Self::clipped(LIMIT, dtype),
+            Kind::ClippedSiluAt { limit } => Self::clipped(limit, dtype),
         }
+    }
+
+    fn clipped(at: f32, dtype: Dtype) -> Result<Self> {
+        let [limit, floor, slope, one] = [at, -at, SLOPE, 1.0].map(|value| Tensor::scalar(value, dtype));
+        Ok(Self::ClippedSilu {
+            known: at == LIMIT,
+            limit: limit?,
+            floor: floor?,
+            slope: slope?,
+            one: one?,
+        })
     }
 
     /// Its name for operations that fuse it, if they know it.
@@ -102,8 +108,9 @@ impl Activation {
         match self {
             Self::Silu => Some(GateActivation::Silu),
             Self::Gelu(_) => Some(GateActivation::Gelu),
-            Self::ClippedSilu { .. } => Some(GateActivation::ClippedSilu),
-            Self::SquaredRelu { .. }
+            Self::ClippedSilu { known: true, .. } => Some(GateActivation::ClippedSilu),
+            Self::ClippedSilu { known: false, .. }
+            | Self::SquaredRelu { .. }
             | Self::UngatedSquaredRelu { .. }
             | Self::UngatedGelu(_)
             | Self::BoundedSilu { .. }
@@ -144,6 +151,7 @@ impl Activation {
                 floor,
                 slope,
                 one,
+                ..
             } => {
                 let gate = gate.minimum(limit)?;
                 let gate = gate.mul(slope)?.sigmoid()?.mul(&gate)?;

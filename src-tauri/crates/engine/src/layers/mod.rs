@@ -26,7 +26,7 @@ mod state_space;
 mod wkv;
 
 pub use activation::Activation;
-pub use attention::{scaled_dot_product_attention, CappedAttention};
+pub use attention::{marked_attention, scaled_dot_product_attention, CappedAttention};
 pub use delta_rule::{DeltaRule, DeltaRuleInputs};
 pub use embedding::Embedding;
 pub use experts::{top_k_indices, Experts};

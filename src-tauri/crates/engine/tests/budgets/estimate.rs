@@ -14,7 +14,7 @@ const PROMPTS: [usize; 2] = [600, 1300];
 /// these.
 const TOLERANCE: f64 = 0.15;
 
-fn shapes() -> [(&'static str, Value); 16] {
+fn shapes() -> [(&'static str, Value); 17] {
     let common = json!({"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1152, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
         "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
@@ -88,6 +88,13 @@ fn shapes() -> [(&'static str, Value); 16] {
                 json!({"model_type": "recurrent_gemma", "lru_width": 384, "conv1d_width": 4, "num_key_value_heads": 1,
                 "head_dim": 96, "attention_window_size": 128, "block_types": ["recurrent", "recurrent", "attention"],
                 "intermediate_size": 2304}),
+            ),
+        ),
+        (
+            "phi3small",
+            with(
+                json!({"model_type": "phi3small", "ff_intermediate_size": 1152, "layer_norm_epsilon": 1e-5,
+                "dense_attention_every_n_layers": 2, "blocksparse_num_local_blocks": 2}),
             ),
         ),
         (

@@ -346,6 +346,7 @@ impl Gemma4Config {
                 key_conv: false,
                 sinks: false,
                 capped: false,
+                striped: false,
                 bias: false,
                 index: None,
             }),

@@ -1,6 +1,7 @@
 //! Softmax attention, `self_attn`.
 
 use crate::config::layers::block_index::BlockIndexConfig;
+use crate::config::layers::stripes::StripesConfig;
 use crate::config::limits::{check_head, check_key_heads, check_nonzero, check_positive, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
@@ -59,6 +60,8 @@ pub struct AttentionConfig {
     pub sinks: bool,
     /// The blocks of positions that a query looks at; all if there is none (MiniMax M3).
     pub block_index: Option<BlockIndexConfig>,
+    /// The blocks of positions that each head sees; all if there are none (Phi 3 small).
+    pub stripes: Option<StripesConfig>,
 }
 
 impl AttentionConfig {
@@ -88,6 +91,7 @@ impl AttentionConfig {
             key_conv: false,
             sinks: false,
             block_index: None,
+            stripes: None,
         }
     }
 }
@@ -199,6 +203,7 @@ impl AttentionConfig {
         if let Some(index) = &self.block_index {
             index.check(self.key_heads, ropes)?;
         }
+        self.stripes.map_or(Ok(()), |stripes| stripes.check())?;
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
             None => Ok(()),
@@ -233,6 +238,7 @@ impl AttentionConfig {
             key_conv: self.key_conv,
             sinks: self.sinks,
             capped: self.softcap.is_some(),
+            striped: self.stripes.is_some(),
             bias: self.qkv_bias,
             index: self.block_index.map(|index| index.cost()),
         }

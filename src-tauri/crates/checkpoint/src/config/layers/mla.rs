@@ -221,6 +221,7 @@ impl MixerCost for MlaConfig {
             seen: pass.positions,
             sinks: self.sinks,
             capped: false,
+            striped: false,
             masked: false,
         });
         if self.gate.is_some() {

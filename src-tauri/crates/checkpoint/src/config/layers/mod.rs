@@ -20,3 +20,4 @@ pub(crate) mod norms;
 pub(crate) mod plain;
 pub(crate) mod rg_lru;
 pub(crate) mod rwkv;
+pub(crate) mod stripes;

@@ -16,7 +16,6 @@ pub(super) const TEXT: &[Model] = &[
     ),
     ("Nemotron H Puzzle", &["nemotron_h_puzzle"]),
     ("Nemotron, which writes by diffusion", &["nemotron_labs_diffusion"]),
-    ("Phi 3 small", &["phi3small"]),
     ("Qwen 3.5 with rotated weights", &["prism_hadamard_qwen35"]),
     ("Z1T", &["z1t"]),
 ];

@@ -12,8 +12,8 @@ use crate::cache::{Cache, PlainCache, RecurrentCache, RotatingCache};
 use crate::error;
 use crate::kernels::kernels;
 use crate::layers::{
-    each_sequence, scaled_dot_product_attention, split_heads, CappedAttention, Heads, Linear, ResidualStream, RmsNorm,
-    ShortConv,
+    each_sequence, marked_attention, scaled_dot_product_attention, split_heads, CappedAttention, Heads, Linear,
+    ResidualStream, RmsNorm, ShortConv,
 };
 use crate::models::decoder::attention_weights::{head_norms, key_conv, qkv_proj, HeadNorms};
 use crate::models::decoder::block_index::{BlockIndex, Question};
@@ -21,6 +21,7 @@ use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::loop_attention::LoopAttention;
 use crate::models::decoder::output_gate::OutputGate;
 use crate::models::decoder::step::{QueryScale, Step};
+use crate::models::decoder::stripes::Stripes;
 
 /// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
 #[derive(Parameters)]
@@ -62,6 +63,8 @@ pub struct Attention {
     sinks: Option<Tensor>,
     /// The index of the blocks that are looked at.
     index: Option<BlockIndex>,
+    /// The blocks that each head sees.
+    stripes: Option<Stripes>,
     o_proj: Linear,
 }
 
@@ -120,6 +123,7 @@ impl Attention {
             looped: None,
             sinks,
             index,
+            stripes: config.stripes.map(|stripes| Stripes::new(&stripes, config.heads)),
             o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * value_width, hidden)?,
         })
     }
@@ -251,7 +255,7 @@ impl Attention {
     /// True if a query sees its chunk alone, chosen blocks or two loops, keys are of two tokens or values have another
     /// width than keys, which no kernel for recorded steps does.
     fn is_uncommon(&self) -> bool {
-        let rests = self.chunked || self.index.is_some() || self.looped.is_some();
+        let rests = self.chunked || self.stripes.is_some() || self.index.is_some() || self.looped.is_some();
         rests || self.conv.is_some() || self.value_width != self.width
     }
 
@@ -297,6 +301,12 @@ impl Attention {
                 Some(scale @ QueryScale::PerPosition(_)) => (scale.apply(&queries)?, self.scale),
             };
             let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
+            if let Some(stripes) = &self.stripes {
+                let (length, positions) = (queries.dim(2), cache.offset() as i32);
+                if let Some(marks) = stripes.seen(positions - length, length)? {
+                    return marked_attention(&queries, &seen, scale, &marks);
+                }
+            }
             let (seen, mask) = match self.chunked {
                 true => {
                     let chunk = &step.chunks[rows.index()];

@@ -17,7 +17,9 @@ use crate::models::pass::{mask, Pass};
 /// distance of two positions.
 pub(super) fn packs(config: &DecoderConfig) -> bool {
     let mixes = |mixer: &Mixer| match mixer {
-        Mixer::Attention(attention) => attention.query_scaling.is_none() && attention.block_index.is_none(),
+        Mixer::Attention(attention) => {
+            attention.query_scaling.is_none() && attention.block_index.is_none() && attention.stripes.is_none()
+        }
         _ => false,
     };
     config.layers.iter().all(|layer| mixes(&layer.mixer)) && config.ropes.iter().all(|rope| rope.dynamic.is_none())

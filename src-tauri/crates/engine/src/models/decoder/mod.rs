@@ -39,6 +39,7 @@ mod rwkv;
 mod shortcut;
 mod sparse_moe;
 mod step;
+mod stripes;
 
 use std::cell::RefCell;
 
@@ -105,6 +106,8 @@ pub struct Decoder {
     gains: bool,
     logits_factor: Option<Tensor>,
     softcap: Option<Tensor>,
+    /// What is added to logits so that some tokens are never written, `[1, vocabulary]`.
+    unwritten: Option<Tensor>,
 }
 
 impl Decoder {
@@ -213,6 +216,7 @@ impl Decoder {
                 false => scalar(config.logits_divisor.map(f32::recip))?,
             },
             softcap: scalar(config.logits_softcap)?,
+            unwritten: names::unwritten(config.unwritten, config.vocab_size, dtype)?,
         };
         weights.materialize(model.tensors())?;
         Ok(model)
@@ -379,8 +383,11 @@ impl Decoder {
         if let Some(factor) = &self.logits_factor {
             logits = logits.mul(factor)?;
         }
-        Ok(match &self.softcap {
-            Some(cap) => logits.div(cap)?.tanh()?.mul(cap)?,
+        if let Some(cap) = &self.softcap {
+            logits = logits.div(cap)?.tanh()?.mul(cap)?;
+        }
+        Ok(match &self.unwritten {
+            Some(unwritten) => logits.add(unwritten)?,
             None => logits,
         })
     }
