@@ -27,7 +27,7 @@ const LEAST_SQUARE: f32 = 1e-14;
 #[derive(Parameters)]
 pub(super) enum Rwkv {
     Time(Box<TimeMix>),
-    Channel(ChannelMix),
+    Channel(Box<ChannelMix>),
 }
 
 /// The part with heads. From its projections to the norm everything is 32 bit: the state sums up a complete text.
@@ -84,7 +84,9 @@ impl Rwkv {
     pub(super) fn load(config: &RwkvConfig, layer: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         Ok(match config {
             RwkvConfig::Time(config) => Self::Time(Box::new(TimeMix::load(config, &format!("{layer}.attn"), loading)?)),
-            RwkvConfig::Channel(config) => Self::Channel(ChannelMix::load(config, &format!("{layer}.ffn"), loading)?),
+            RwkvConfig::Channel(config) => {
+                Self::Channel(Box::new(ChannelMix::load(config, &format!("{layer}.ffn"), loading)?))
+            }
         })
     }
 
