@@ -468,6 +468,11 @@ def longcat_flash(**values):
     return config
 
 
+def longcat_lite(**values):
+    runs = {"ngram_vocab_size_ratio": 3, "emb_neighbor_num": 4, "emb_split_num": 2, "rope_theta": 5000000.0}
+    return {**longcat_flash(), "model_type": "longcat_flash_ngram", **runs, **values}
+
+
 def phixtral(**values):
     config = {
         "architectures": ["PhiForCausalLM"],

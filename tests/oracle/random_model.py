@@ -14,7 +14,7 @@ from oracle import model_classes
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
 # Embeddings of tokens and of positions by the names that families have for them.
-TABLES = ("embed_tokens", "model.embeddings", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
+TABLES = ("embed_tokens", ".embedders.", "model.embeddings", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
 # Numbers that no training changes.
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 # Families whose norms are stored as their difference from 1.

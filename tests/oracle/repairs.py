@@ -236,3 +236,42 @@ def phi3small():
         return logits / self.mup_width_multiplier if self.mup_width_multiplier else logits
 
     attention.__init__, attention._block_sparse_attention, module.Model.__call__ = striped, attend, forward
+
+
+def longcat_runs():
+    """Runs of tokens that end at the end of a text, as `_shift_right_ignore_eos` of the code beside the weights has it."""
+    from mlx_lm.models import longcat_flash_ngram as module
+
+    def forward(self, input_ids, cache=None):
+        end, length = self.end, input_ids.shape[-1]
+        known = input_ids.astype(mx.int64)
+        if cache[0] is not None:
+            known = mx.concatenate([cache[0], known], axis=-1)
+        cache[0] = known
+        shifted, ended = {}, mx.zeros(known.shape, dtype=mx.bool_)
+        for place in range(1, self.n):
+            moved = self._shift_right(known, place)
+            ended = ended | (moved == end)
+            shifted[place + 1] = mx.where(ended, 0, moved)
+        sum_of_all = self.word_embeddings(input_ids)
+        for (run, split), factors in self._vocab_mods.items():
+            index = (run - 2) * self.k + split
+            ids = self._get_ngram_ids(known, shifted, factors, ngram=run) % (self.m + index * 2 + 1)
+            sum_of_all = sum_of_all + self.post_projs[index](self.embedders[index](ids[..., -length:]))
+        return sum_of_all / (1 + self.k * (self.n - 1))
+
+    if module.NgramEmbedding.__call__.__name__ == "forward":
+        return
+    read, start = module.ModelArgs.from_dict, module.NgramEmbedding.__init__
+
+    def with_end(config):
+        args = read(config)
+        args.end = config["eos_token_id"]
+        return args
+
+    def init(self, args):
+        start(self, args)
+        self.end = args.end
+
+    module.ModelArgs.from_dict = with_end
+    module.NgramEmbedding.__init__, module.NgramEmbedding.__call__ = init, forward

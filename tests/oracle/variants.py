@@ -10,7 +10,7 @@ from dense_shapes import (
     olmo1, openelm, phi3small, plamo, plamo3, qwen1, talkie, youtu_llm,
 )
 from expert_shapes import (
-    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash,
+    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash, longcat_lite,
     mellum, mimo_v2_flash, minimax_m2, minimax_m3, mistral4, muse_glimmer, phimoe, phixtral, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
@@ -386,6 +386,9 @@ EXPERTS = [
     ),
     Variant("longcat-flash", longcat_flash(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("longcat-flash-4bit", longcat_flash(hidden_size=128, routed_scaling_factor=1.5), F32, Q(4, 32)),
+    Variant("longcat-lite", longcat_lite(), layout=(layouts.single_experts, layouts.joined_latents), repair=repairs.longcat_runs),
+    Variant("longcat-lite-4bit", longcat_lite(hidden_size=128, emb_neighbor_num=3, emb_split_num=1), F32, Q(4, 32), repair=repairs.longcat_runs),
+    Variant("longcat-lite-long-runs", longcat_lite(emb_neighbor_num=6, emb_split_num=3, ngram_vocab_size_ratio=1, num_layers=1), repair=repairs.longcat_runs),
     Variant("longcat-flash-normalised", longcat_flash(norm_topk_prob=True, router_bias=True, attention_bias=True, zero_expert_num=1, num_layers=3)),
 ]
 

@@ -20,6 +20,7 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("nemotron_h") => layout.nemotron_h()?,
         Some("falcon_h1") => layout.falcon_h1()?,
         Some("phi3small") => layout.phi3small()?,
+        Some("longcat_flash_ngram") => layout.longcat_lite()?,
         Some("rwkv7") => layout.rwkv7()?,
         Some("mamba") => layout.mamba()?,
         Some("recurrent_gemma") => layout.recurrent_gemma()?,
@@ -195,27 +196,34 @@ impl Tensors<'_> {
         self.add(format!("{place}_scale"), &[factors], Kind::Factors);
     }
 
-    fn deepseek_v32(&mut self) -> Result<()> {
+    /// The projections of latents, and their norms.
+    fn latents(&mut self, path: &str) -> Result<()> {
         let [hidden, heads, queries, rank] =
             self.numbers(["hidden_size", "num_attention_heads", "q_lora_rank", "kv_lora_rank"])?;
         let [still, turning, value] = self.numbers(["qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"])?;
+        for (name, outputs, inputs) in [
+            ("q_a_proj", queries, hidden),
+            ("q_b_proj", heads * (still + turning), queries),
+            ("kv_a_proj_with_mqa", rank + turning, hidden),
+            ("kv_b_proj", heads * (still + value), rank),
+            ("o_proj", hidden, heads * value),
+        ] {
+            self.matrix(&format!("{path}.{name}"), outputs, inputs);
+        }
+        self.norm(&format!("{path}.q_a_layernorm"), queries);
+        self.norm(&format!("{path}.kv_a_layernorm"), rank);
+        Ok(())
+    }
+
+    fn deepseek_v32(&mut self) -> Result<()> {
+        let [hidden, heads, value] = self.numbers(["hidden_size", "num_attention_heads", "v_head_dim"])?;
         self.ends("")?;
         if let Some(streams) = self.config["hc_mult"].as_u64() {
             self.streams("model.hc_head.hc_head", [streams, streams * hidden, 1]);
         }
         for layer in 0..self.number("num_hidden_layers")? {
             let path = format!("model.layers.{layer}");
-            for (name, outputs, inputs) in [
-                ("q_a_proj", queries, hidden),
-                ("q_b_proj", heads * (still + turning), queries),
-                ("kv_a_proj_with_mqa", rank + turning, hidden),
-                ("kv_b_proj", heads * (still + value), rank),
-                ("o_proj", hidden, heads * value),
-            ] {
-                self.matrix(&format!("{path}.self_attn.{name}"), outputs, inputs);
-            }
-            self.norm(&format!("{path}.self_attn.q_a_layernorm"), queries);
-            self.norm(&format!("{path}.self_attn.kv_a_layernorm"), rank);
+            self.latents(&format!("{path}.self_attn"))?;
             if self.config["indexer_types"][layer as usize] != "shared" {
                 self.indexer(&format!("{path}.self_attn.indexer"))?;
             }
@@ -264,6 +272,47 @@ impl Tensors<'_> {
             for norm in ["input_layernorm", "post_attention_layernorm"] {
                 self.norm(&format!("{path}.{norm}"), hidden);
                 self.bias(&format!("{path}.{norm}"), &[hidden]);
+            }
+        }
+        Ok(())
+    }
+
+    fn longcat_lite(&mut self) -> Result<()> {
+        let [hidden, vocabulary, inter] = self.numbers(["hidden_size", "vocab_size", "ffn_hidden_size"])?;
+        let [ratio, neighbors, splits] =
+            self.numbers(["ngram_vocab_size_ratio", "emb_neighbor_num", "emb_split_num"])?;
+        let [experts, of_expert, passing] =
+            self.numbers(["n_routed_experts", "expert_ffn_hidden_size", "zero_expert_num"])?;
+        self.ends("")?;
+        let tables = (neighbors - 1) * splits;
+        for table in 0..tables {
+            let rows = ratio * vocabulary + 2 * table + 1;
+            self.matrix(
+                &format!("model.ngram_embeddings.embedders.{table}"),
+                rows,
+                hidden / tables,
+            );
+            self.matrix(
+                &format!("model.ngram_embeddings.post_projs.{table}"),
+                hidden,
+                hidden / tables,
+            );
+        }
+        for layer in 0..self.number("num_layers")? {
+            let path = format!("model.layers.{layer}");
+            self.weight(
+                &format!("{path}.mlp.router.classifier"),
+                &[experts + passing, hidden],
+                Kind::Router,
+            );
+            let correction = format!("{path}.mlp.router.e_score_correction_bias");
+            self.add(correction, &[experts + passing], Kind::Offsets);
+            self.experts(&format!("{path}.mlp.switch_mlp"), experts, of_expert, false)?;
+            for half in 0..2 {
+                self.latents(&format!("{path}.self_attn.{half}"))?;
+                self.mlp(&format!("{path}.mlps.{half}"), inter)?;
+                self.norm(&format!("{path}.input_layernorm.{half}"), hidden);
+                self.norm(&format!("{path}.post_attention_layernorm.{half}"), hidden);
             }
         }
         Ok(())

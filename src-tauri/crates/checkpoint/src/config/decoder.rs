@@ -31,6 +31,7 @@ pub use crate::config::layers::lightning::LightningConfig;
 pub use crate::config::layers::linear::LinearConfig;
 pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
+pub use crate::config::layers::ngrams::NgramConfig;
 pub use crate::config::layers::norms::{EmbeddingNorm, NormConfig, NormKind, OriginalMark};
 pub use crate::config::layers::plain::PlainConfig;
 pub use crate::config::layers::rg_lru::RgLruConfig;
@@ -48,6 +49,8 @@ pub struct DecoderConfig {
     pub read_only_tokens: u32,
     /// All norms.
     pub norm: NormConfig,
+    /// Tables of short runs of tokens, of which embeddings are the mean with their own (LongCat Flash Lite).
+    pub ngrams: Option<NgramConfig>,
     /// The norm of embeddings, if they have one.
     pub embedding_norm: Option<EmbeddingNorm>,
     /// The most positions that the model knows, whatever its file calls the context (GPT-2, Qwen 1).
@@ -322,6 +325,7 @@ impl DecoderConfig {
         check_nonzero("max_position_embeddings", self.most_positions.unwrap_or(1))?;
         check_range("num_loops", self.loops, 1..=MOST_LOOPS)?;
         self.hyper.map_or(Ok(()), |hyper| hyper.check(self.hidden_size))?;
+        self.ngrams.map_or(Ok(()), |ngrams| ngrams.check())?;
         check_nonzero("loop_window_size", self.loop_window.unwrap_or(1))?;
         check_width("loop_window_size", self.loop_window.unwrap_or(1).into())?;
         for layer in &self.layers {
@@ -388,6 +392,10 @@ impl DecoderConfig {
             layers,
             inputs: None,
             streams: self.hyper.map_or(1, |hyper| hyper.streams.into()),
+            tables: self.ngrams.map_or_else(Vec::new, |ngrams| {
+                let tables = (0..ngrams.tables()).map(|table| [ngrams.rows_of(table), ngrams.width.into()]);
+                tables.collect()
+            }),
             stream_operations: self.hyper.map_or(0, |_| 20),
             parts_scaled: self.residual_multiplier.is_some() || self.gains,
             skips: self.gains,

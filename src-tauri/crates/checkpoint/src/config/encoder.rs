@@ -115,6 +115,7 @@ impl EncoderConfig {
             again: Vec::new(),
             skips: false,
             streams: 1,
+            tables: Vec::new(),
             stream_operations: 0,
             norms_apart: false,
             parts_scaled: false,

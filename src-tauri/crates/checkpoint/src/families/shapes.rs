@@ -66,6 +66,7 @@ impl Shapes {
                 eps_after: None,
                 last_as_is: false,
             },
+            ngrams: None,
             embedding_norm: None,
             most_positions: None,
             learned_positions: false,

@@ -21,6 +21,7 @@ const FIELDS: &str = r#"{
     "index_local_blocks": 1, "hc_mult": 2, "hc_magnitude": 1.5, "hc_eps": 1e-6, "swiglu_limit": 7.0,
     "ff_intermediate_size": 192, "gegelu_limit": 20.0, "blocksparse_block_size": 8, "blocksparse_vert_stride": 3,
     "blocksparse_num_local_blocks": 2, "dense_attention_every_n_layers": 2, "layer_norm_epsilon": 1e-5,
+    "ngram_vocab_size_ratio": 3, "emb_neighbor_num": 3, "emb_split_num": 2, "eos_token_id": 2,
     "decay_low_rank_dim": 24, "a_low_rank_dim": 24, "v_low_rank_dim": 16, "gate_low_rank_dim": 32, "norm_bias": true,
     "indexer_types": ["full", "shared", "full", "shared"], "dense_intermediate_size": 192,
     "sparse_attention_config": {"sparse_attention_freq": [0, 1, 1, 1], "sparse_num_index_heads": 1},

@@ -21,6 +21,8 @@ pub(crate) struct ModelCost {
     pub again: Vec<LayerCost>,
     /// Streams that go through the layers.
     pub streams: u64,
+    /// Rows and width of tables that are read beside the embeddings, each followed by a projection.
+    pub tables: Vec<[u64; 2]>,
     /// Operations around each part of a layer that read the streams and write them back.
     pub stream_operations: u64,
     /// True if norms of the stream are of a kind that no kernel joins with what reads them.
@@ -81,6 +83,12 @@ impl ModelCost {
     fn read(&self, pass: &mut Prefill<'_>) {
         let hidden = self.hidden;
         pass.make(hidden);
+        for [_, width] in &self.tables {
+            pass.in_place(8);
+            pass.make(*width);
+            pass.product(*width, hidden);
+            pass.in_place(1);
+        }
         pass.norms_apart = self.norms_apart;
         self.hold_masks(pass);
         if self.streams > 1 {

@@ -14,7 +14,7 @@ const PROMPTS: [usize; 2] = [600, 1300];
 /// these.
 const TOLERANCE: f64 = 0.15;
 
-fn shapes() -> [(&'static str, Value); 17] {
+fn shapes() -> [(&'static str, Value); 18] {
     let common = json!({"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1152, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
         "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
@@ -95,6 +95,15 @@ fn shapes() -> [(&'static str, Value); 17] {
             with(
                 json!({"model_type": "phi3small", "ff_intermediate_size": 1152, "layer_norm_epsilon": 1e-5,
                 "dense_attention_every_n_layers": 2, "blocksparse_num_local_blocks": 2}),
+            ),
+        ),
+        (
+            "longcat_lite",
+            with(
+                json!({"model_type": "longcat_flash_ngram", "num_layers": 3, "ffn_hidden_size": 1152, "q_lora_rank": 192,
+                "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64,
+                "n_routed_experts": 6, "zero_expert_num": 2, "moe_topk": 2, "expert_ffn_hidden_size": 384,
+                "ngram_vocab_size_ratio": 3, "emb_neighbor_num": 4, "emb_split_num": 2, "tie_word_embeddings": false}),
             ),
         ),
         (

@@ -38,7 +38,7 @@ const FAMILIES: [(&str, u64, u64); 26] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 35] = [
+const MORE: [&str; 36] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -71,6 +71,7 @@ const MORE: [&str; 35] = [
     "longcat-flash",
     "xing-4",
     "hy-v4",
+    "longcat-lite",
     "phi-3-small",
     "rwkv7-g1",
     "phixtral-4x",

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 51] = [
+const FAMILIES: [&str; 52] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -54,6 +54,7 @@ const FAMILIES: [&str; 51] = [
     "longcat-flash",
     "xing-4",
     "hy-v4",
+    "longcat-lite",
     "phi-3-small",
     "rwkv7-g1",
     "baichuan-m1",

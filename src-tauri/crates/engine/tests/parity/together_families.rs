@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 30] = [
+const FAMILIES: [&str; 31] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -32,6 +32,7 @@ const FAMILIES: [&str; 30] = [
     "mimo-v2-flash",
     "minimax-m3",
     "hy-v4",
+    "longcat-lite-long-runs",
     "phi-3-small",
     "rwkv7-g1",
     "granite-hybrid",

@@ -299,6 +299,7 @@ impl Gemma4Config {
             again: Vec::new(),
             skips: false,
             streams: self.altup.as_ref().map_or(1, |altup| altup.streams.into()),
+            tables: Vec::new(),
             stream_operations: 0,
             norms_apart: false,
             parts_scaled: false,

@@ -16,6 +16,7 @@ pub(crate) mod mamba;
 pub(crate) mod mamba2;
 pub mod mla;
 pub mod moe;
+pub(crate) mod ngrams;
 pub(crate) mod norms;
 pub(crate) mod plain;
 pub(crate) mod rg_lru;

@@ -28,6 +28,7 @@ mod mixer;
 mod mla;
 mod mlp;
 mod names;
+mod ngrams;
 mod norm;
 mod output_gate;
 mod plain_mlp;
@@ -60,6 +61,7 @@ use hyper::Streams;
 use layer::Layer;
 use layer_order::LayerOrder;
 use load_context::LoadContext;
+use ngrams::Ngrams;
 use norm::Norm;
 use positions::Positions;
 use residual_add::ResidualAdd;
@@ -75,6 +77,8 @@ pub struct Decoder {
     embed_tokens: Embedding,
     /// The norm of embeddings.
     embedding_norm: Option<Norm>,
+    /// Tables of short runs of tokens.
+    ngrams: Option<Ngrams>,
     /// A vector for each position, added to embeddings.
     embed_positions: Option<Positions>,
     embedding_multiplier: Option<Tensor>,
@@ -175,6 +179,7 @@ impl Decoder {
             .zip(&config.layers)
             .map(|(number, layer)| Layer::load(layer, number as usize, &mut loading))
             .collect::<error::Result<_>>()?;
+        let kept = loading.caches;
         let order = LayerOrder::new(layers.iter().map(|layer| layer.caches.clone()), config.loops);
         let model = Self {
             hidden_size: config.hidden_size,
@@ -184,6 +189,7 @@ impl Decoder {
             bidirectional: config.bidirectional,
             lm_head,
             embed_tokens,
+            ngrams: Ngrams::load(config, kept, weights)?,
             embedding_norm,
             embed_positions,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
@@ -251,6 +257,7 @@ impl Decoder {
     pub fn caches(&self) -> Vec<Cache> {
         let run = self.order.run();
         run.flat_map(|(step, layer)| self.layers[layer].caches(self.order.is_again(step)))
+            .chain(self.ngrams.as_ref().map(|_| Ngrams::cache()))
             .collect()
     }
 
@@ -260,7 +267,15 @@ impl Decoder {
         let length = input.ids.size() / sequences.len();
         let mut step = self.step(input, length, sequences)?;
         let places = self.places(length, sequences)?;
-        let embedded = input.place(self.embed(input.ids, places.as_ref())?)?;
+        let embedded = self.embed(input.ids, places.as_ref())?;
+        let embedded = match &self.ngrams {
+            Some(ngrams) => {
+                let caches = &mut of_layer(sequences, ngrams.place()..ngrams.place() + 1);
+                ngrams.add(&embedded, input.ids, caches)?
+            }
+            None => embedded,
+        };
+        let embedded = input.place(embedded)?;
         step.embedded = self.gains.then(|| embedded.clone());
         if let Some(streams) = &self.streams {
             let mut between = streams.begin(&embedded)?;
