@@ -149,7 +149,7 @@ fn indexed_layers(text: Fields<'_>, layers: u32) -> Result<Vec<bool>, Error> {
     let Some(sparse) = nested.flags("sparse_attention_freq", layers)? else {
         return Ok(none);
     };
-    // Where it is not disabled, the index adds values of its own.
+    // An index that is not disabled there adds values of its own.
     match nested.flags("sparse_disable_index_value", layers)? {
         Some(disabled)
             if sparse

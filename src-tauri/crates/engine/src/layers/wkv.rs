@@ -105,7 +105,7 @@ impl Wkv {
         let left = faded.exp()?;
         let gone = faded.negative()?.exp()?;
         let end = left.slice(2, CHUNK - 1, CHUNK)?;
-        // What is asked sees the state before its token's decay.
+        // Keys that are asked for see the state before their token's decay.
         let asked = tokens.asked.mul(&faded.sub(&tokens.log_decays)?.exp()?)?;
         let queries = tokens.queries.mul(&left)?;
         let (added, keys) = (tokens.added.mul(&gone)?, tokens.keys.mul(&gone)?);

@@ -101,7 +101,7 @@ impl TimeMixConfig {
     fn prefill(&self, pass: &mut Prefill<'_>) {
         let (inner, rows, width) = (self.inner(), pass.rows, u64::from(self.head_dim));
         let wide = |pass: &mut Prefill<'_>, numbers: u64| pass.take(rows * numbers * WIDE, rows * numbers);
-        // What the rule reads, the gate, and what passes by the state live while one chunk follows another.
+        // The inputs of the rule, the gate, and what passes by the state live while one chunk follows another.
         pass.hold_in_one_layer(rows * inner * 8 * WIDE);
         // The tokens before, their differences, and what each product reads.
         for _ in 0..8 {
@@ -127,7 +127,7 @@ impl TimeMixConfig {
             pass.take(count * u64::from(self.heads) * chunk * chunk * WIDE, 0);
         }
         let state = inner * width * WIDE;
-        // What each chunk adds to the state, and the states beside each other.
+        // The part that each chunk adds to the state, and the states beside each other.
         pass.take(count * state, 0);
         for _ in 0..count {
             pass.take(state, 0);

@@ -33,7 +33,7 @@ pub(super) struct BlockIndex {
     always: Tensor,
 }
 
-/// What the rows of a step ask.
+/// The queries and keys of the rows of a step.
 pub(super) struct Question {
     /// `[1, heads, length, width]`, or `[sequences, heads, 1, width]`.
     pub(super) queries: Tensor,
@@ -94,7 +94,7 @@ impl BlockIndex {
         (self.heads + 1) * self.width
     }
 
-    /// What rows ask by their projections `[rows, (heads + 1) · width]`.
+    /// The queries and keys of rows by their projections `[rows, (heads + 1) · width]`.
     pub(super) fn read(&self, projected: &Tensor, step: &Step<'_>) -> Result<Question> {
         let (rows, all) = (projected.dim(0), self.heads + 1);
         let normed = self.norm.forward(&projected.reshape(&[rows, all, self.width])?)?;

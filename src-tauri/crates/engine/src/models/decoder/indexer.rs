@@ -12,7 +12,7 @@ use crate::error;
 use crate::layers::{top_k_indices, LayerNorm, Linear};
 use crate::models::decoder::by_head::by_head;
 use crate::models::decoder::load_context::LoadContext;
-use crate::models::decoder::step::Step;
+use crate::models::decoder::step::{Chosen, Step};
 
 /// The index of one layer.
 #[derive(Parameters)]
@@ -40,17 +40,6 @@ pub struct Question {
     pub queries: Tensor,
     /// How much each head counts, the same with a width of 1.
     pub weights: Tensor,
-}
-
-/// The positions that queries look at.
-#[derive(Clone)]
-pub enum Chosen {
-    /// All that they see.
-    All,
-    /// Those of these numbers, for one query, `[positions]`.
-    Of(Tensor),
-    /// Those marked true, `[length, positions]`.
-    Marked(Tensor),
 }
 
 impl Indexer {
@@ -122,7 +111,7 @@ impl Indexer {
     }
 
     /// The positions that queries of one sequence look at, by the keys `[1, 1, positions, width]` of all.
-    pub fn choose(&self, queries: &Tensor, weights: &Tensor, keys: &Tensor) -> Result<Chosen> {
+    pub(super) fn choose(&self, queries: &Tensor, weights: &Tensor, keys: &Tensor) -> Result<Chosen> {
         let (length, positions) = (queries.dim(2), keys.dim(2));
         if positions <= self.top_k {
             return Ok(Chosen::All);

@@ -14,10 +14,10 @@ use crate::cache::{Cache, KvView, PlainCache};
 use crate::error;
 use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
 use crate::models::decoder::by_head::by_head;
-use crate::models::decoder::indexer::{Chosen, Indexer};
+use crate::models::decoder::indexer::Indexer;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::output_gate::OutputGate;
-use crate::models::decoder::step::Step;
+use crate::models::decoder::step::{Chosen, Step};
 use crate::products::product_check::Layout;
 use crate::weights::{Matrix, Weights};
 

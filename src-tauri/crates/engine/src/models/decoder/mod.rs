@@ -110,7 +110,7 @@ pub struct Decoder {
     gains: bool,
     logits_factor: Option<Tensor>,
     softcap: Option<Tensor>,
-    /// What is added to logits so that some tokens are never written, `[1, vocabulary]`.
+    /// The summand of logits by which some tokens are never written, `[1, vocabulary]`.
     unwritten: Option<Tensor>,
 }
 

@@ -9,7 +9,6 @@ use mlx::Result;
 
 use crate::cache::{composes, seen, KvView};
 use crate::layers::{Rope, Rotation};
-use crate::models::decoder::indexer::Chosen;
 use crate::models::ChunkImage;
 
 /// Everything that all layers share in one step.
@@ -37,6 +36,17 @@ pub(super) struct Step<'a> {
     pub(super) embedded: Option<Tensor>,
     /// Images of the chunk.
     pub(super) images: &'a [ChunkImage],
+}
+
+/// The positions that queries of one sequence look at, by an index.
+#[derive(Clone)]
+pub(super) enum Chosen {
+    /// All that they see.
+    All,
+    /// Those of these numbers, for one query, `[positions]`.
+    Of(Tensor),
+    /// Those marked true, `[length, positions]`.
+    Marked(Tensor),
 }
 
 impl Step<'_> {
