@@ -236,3 +236,25 @@ def iquest_loop(**values):
     loops = {"loop_num": 2, "loop_window_size": WINDOW, "rope_scaling": None, "rope_theta": 500000.0}
     defaults = {"head_dim": 32, "num_hidden_layers": 2, "attention_bias": False, "mlp_bias": False}
     return decoder("iquestloopcoder", "IQuestLoopCoderForCausalLM", **{**loops, **defaults, **values})
+
+
+def phi3small(**values):
+    defaults = {
+        "ff_intermediate_size": 96,
+        "gegelu_limit": 1.0,
+        "layer_norm_epsilon": 1e-5,
+        "dense_attention_every_n_layers": 2,
+        "blocksparse_block_size": 32,
+        "blocksparse_num_local_blocks": 1,
+        "blocksparse_vert_stride": 3,
+        "mup_attn_multiplier": 1.0,
+        "mup_use_scaling": True,
+        "mup_embedding_multiplier": 10.0,
+        "mup_width_multiplier": 8.0,
+        "rope_embedding_base": 1000000.0,
+        "rope_position_scale": 1.0,
+    }
+    config = decoder("phi3small", "Phi3SmallForCausalLM", **{**defaults, **values})
+    for name in ("intermediate_size", "rms_norm_eps", "rope_theta", "tie_word_embeddings"):
+        del config[name]
+    return config

@@ -1,5 +1,6 @@
 """As `shapes`, for the younger families, most of which have experts."""
 from shapes import CONTEXT, EPS, VOCABULARY, WINDOW, decoder, deepseek_v3, glm4_moe, ministral3, qwen3_moe
+from vlm_shapes import minimax_m3_text
 
 
 def ernie4_5_moe(**values):
@@ -467,6 +468,11 @@ def longcat_flash(**values):
     return config
 
 
+def longcat_lite(**values):
+    runs = {"ngram_vocab_size_ratio": 3, "emb_neighbor_num": 4, "emb_split_num": 2, "rope_theta": 5000000.0}
+    return {**longcat_flash(), "model_type": "longcat_flash_ngram", **runs, **values}
+
+
 def phixtral(**values):
     config = {
         "architectures": ["PhiForCausalLM"],
@@ -480,3 +486,9 @@ def phixtral(**values):
         "num_experts_per_tok": 2,
     }
     return {**config, **values}
+
+
+def minimax_m3(**values):
+    """MiniMax M3 as published, without a tower."""
+    text = minimax_m3_text(**values)
+    return {"architectures": ["MiniMaxM3SparseForConditionalGeneration"], "model_type": "minimax_m3_vl", "text_config": text}

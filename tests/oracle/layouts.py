@@ -44,6 +44,17 @@ def mixtral_experts(weights):
     return renamed
 
 
+def minimax_experts(weights):
+    """As `mixtral_experts` for the experts alone: a network beside them keeps its names."""
+    names = {".gate_proj.": ".w1.", ".down_proj.": ".w2.", ".up_proj.": ".w3."}
+    renamed = {}
+    for name, value in single_experts(weights).items():
+        for ours, theirs in (names if ".experts." in name else {}).items():
+            name = name.replace(ours, theirs)
+        renamed[name] = value
+    return renamed
+
+
 def joined_latents(weights):
     """The projection of the latents to the keys and values of each head, as one matrix."""
     renamed = {}
@@ -283,3 +294,9 @@ def single_ungated_experts(weights):
             name = name.replace(ours, theirs)
         renamed[name] = value
     return renamed
+
+
+def flat_heads(weights):
+    """RWKV 7 as published: factors of heads side by side."""
+    ends = (".k_k", ".k_a", ".g_norm.weight", ".g_norm.bias")
+    return {name: value.reshape(-1) if name.endswith(ends) else value for name, value in weights.items()}

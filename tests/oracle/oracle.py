@@ -2,6 +2,7 @@
 import ctypes
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import mlx.core as mx
@@ -21,7 +22,10 @@ def is_of_mlx_vlm(config):
 @cache
 def language_part(model_type):
     """mlx-vlm's model for text, which answers with logits as mlx-lm's do."""
-    part = import_module(f"mlx_vlm.models.{model_type}.language").LanguageModel
+    package = f"mlx_vlm.models.{model_type}"
+    # Those for text alone may be made of another model's parts.
+    has_part = find_spec(f"{package}.language")
+    part = import_module(f"{package}.language").LanguageModel if has_part else import_module(package).Model
 
     class Model(part):
         def __call__(self, inputs, cache=None):

@@ -14,18 +14,19 @@ from oracle import model_classes
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
 # Embeddings of tokens and of positions by the names that families have for them.
-TABLES = ("embed_tokens", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
+TABLES = ("embed_tokens", ".embedders.", "model.embeddings", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
 # Numbers that no training changes.
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 # Families whose norms are stored as their difference from 1.
-OFFSET = ("gear", "gemma", "gemma2", "gemma3", "gemma3_text", "nemotron", "plamo2", "plamo3", "recurrent_gemma")
+OFFSET = ("gear", "gemma", "gemma2", "gemma3", "gemma3_text", "minimax_m3", "minimax_m3_vl", "nemotron", "plamo2", "plamo3", "recurrent_gemma")
 
 
 def embedding_factor(config):
     """The factor that the model applies to its embedding."""
     if config["model_type"].startswith(("gear", "gemma", "recurrent_gemma")) or config.get("mup_enabled"):
         return math.sqrt(config["hidden_size"])
-    return config.get("embedding_multiplier") or config.get("scale_emb", 1.0)
+    names = ("embedding_multiplier", "scale_emb", "mup_embedding_multiplier")
+    return next((config[name] for name in names if config.get(name)), 1.0)
 
 
 def draw(name, shape, offset, factor, sharp):
@@ -46,28 +47,32 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith(("conv_k", "conv_v")):
         return 0.7 * noise
-    if name.endswith("hc_scale"):
+    if name.endswith(("hc_scale", "hc_head_scale")):
         return 1.0 + 0.2 * noise
-    if name.endswith("hc_base"):
+    if name.endswith(("hc_base", "hc_head_base")):
         return 0.5 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("recurrent_param"):
         # Units that forget within some tokens.
         return noise - 3.0
-    if name.endswith("sinks") or name.endswith("dt_bias") or name.endswith(".D"):
+    if name.endswith(("sinks", "learnable_sink_param")) or name.endswith("dt_bias") or name.endswith(".D"):
         return noise
     if name.endswith(("e_score_correction_bias", "expert_bias", "router_bias")):
         # Never below 0, what left out groups count as: which of them would win is anybody's choice.
         return 0.1 * mx.abs(noise)
     if name.endswith("per_expert_scale") or name.endswith("router.scale"):
         return 1.0 + 0.2 * noise
+    if name.endswith(("k_k", "k_a", "r_k", "g_norm.weight")):
+        return 1.0 + 0.2 * noise
+    if name.endswith(("x_r", "x_w", "x_k", "x_v", "x_a", "x_g")):
+        return 0.5 + 0.3 * noise
     if name.endswith("bias"):
         return 0.3 * noise
     if len(shape) == 1:
         assert "norm" in name or "ln_" in name or ".ln." in name, f"what is {name}?"
         # The norm before an output layer makes up for an embedding with small weights.
-        scale = factor if name.endswith("model.norm.weight") else 2.0 if "post_" in name else 1.0
+        scale = factor if name.endswith(("model.norm.weight", "final_layernorm.weight")) else 2.0 if "post_" in name else 1.0
         if sharp and name.endswith(("q_norm.weight", "k_norm.weight")):
             scale = 1.2 * shape[0] ** -0.25
         return scale * (1.0 + 0.2 * noise) - offset
@@ -130,7 +135,8 @@ def write_model(variant, folder, seed, special):
         text.tie_word_embeddings = True
     factor = embedding_factor(config.get("text_config", config))
     sharp = config["model_type"].startswith("gemma4")
-    offset = 1.0 if config["model_type"] in OFFSET else 0.0
+    counted = config["model_type"] in OFFSET and config.get("text_config", config).get("use_gemma_norm", True)
+    offset = 1.0 if counted else 0.0
     dtype = getattr(mx, variant.dtype)
     tied = not any("lm_head" in name for name, _ in tree_flatten(model.parameters()))
     keep = getattr(model, "cast_predicate", lambda name: True)

@@ -322,3 +322,22 @@ def gear(**values):
         "attention_bias": False,
     }
     return decoder("gear", "GearForCausalLM", **{**defaults, **values})
+
+
+def rwkv7(**values):
+    defaults = {
+        "hidden_size": 96,
+        "head_dim": 32,
+        "norm_eps": 1e-5,
+        "a_low_rank_dim": 24,
+        "v_low_rank_dim": 10,
+        "gate_low_rank_dim": 40,
+        "decay_low_rank_dim": 20,
+        "hidden_act": "sqrelu",
+        "norm_first": True,
+        "norm_bias": True,
+    }
+    config = decoder("rwkv7", "RWKV7ForCausalLM", **{**defaults, **values})
+    for name in ("num_attention_heads", "num_key_value_heads", "rms_norm_eps", "rope_theta"):
+        del config[name]
+    return config

@@ -160,3 +160,118 @@ def jamba_shares():
         return (self.switch_mlp(x, chosen) * counted[..., None]).sum(axis=-2)
 
     jamba.JambaSparseMoeBlock.__call__ = forward
+
+
+def _turns_last(dims, base):
+    """The last numbers of a head turn, halves against each other."""
+
+    def turn(x, offset):
+        still, turning = x[..., :-dims], x[..., -dims:]
+        return mx.concatenate([still, mx.fast.rope(turning, dims, traditional=False, base=base, scale=1.0, offset=offset)], axis=-1)
+
+    return turn
+
+
+def hy_v4():
+    """Hunyuan 4 as transformers' `HYV4Attention`, `HYV4Indexer`, `HYV4Experts` and `HYV4HyperConnection` have it: halves of
+    what turns turn against each other, in an index the last numbers of a head; gates of experts are clipped at
+    `swiglu_limit`, here 1; the least share of a stream is `hc_eps`."""
+    from mlx_vlm.models.hy_v4 import hyper_connection, language
+
+    attention, layer, pre = language.HyV4Attention, language.HyV4DecoderLayer, hyper_connection.IdentityHyperConnectionPre
+    if attention.__init__.__name__ == "halves":
+        return
+    start, start_layer, share = attention.__init__, layer.__init__, pre.__call__
+
+    def halves(self, config, layer_idx):
+        start(self, config, layer_idx)
+        dims, base = config.qk_rope_head_dim, config.rope_theta
+        self.rope = nn.RoPE(dims, traditional=False, base=base)
+        if self.indexer is not None:
+            self.indexer.rope = _turns_last(dims, base)
+            self.indexer.k_norm.eps = config.rms_norm_eps
+
+    def clip(x, gate):
+        return nn.silu(mx.minimum(gate, 1.0)) * mx.clip(x, -1.0, 1.0)
+
+    def clipped(self, config, layer_idx):
+        start_layer(self, config, layer_idx)
+        if hasattr(self.mlp, "switch_mlp"):
+            self.mlp.switch_mlp.activation = clip
+
+    def at_least(self, x):
+        collapsed, post = share(self, x)
+        return collapsed, post + self.hc_eps
+
+    attention.__init__, layer.__init__, pre.__call__ = halves, clipped, at_least
+
+
+def phi3small():
+    """Phi 3 small as its `modeling_phi3_small.py` has it: blocks of positions are counted from the first one, layers whose
+    numbers from 1 divide see all, and the mask of mlx-lm's marks hides positions instead of being added. Tokens that stand
+    for nothing are beyond a small vocabulary."""
+    from mlx_lm.models import phi3small as module
+
+    attention = module.Attention
+    if attention.__init__.__name__ == "striped":
+        return
+    start = attention.__init__
+
+    def striped(self, args, layer_idx):
+        start(self, args, layer_idx)
+        self.block_sparse = (layer_idx + 1) % args.dense_attention_every_n_layers != 0
+        self.stripes = args.blocksparse_block_size, args.blocksparse_num_local_blocks, args.blocksparse_vert_stride
+
+    def attend(self, queries, keys, values, scale, mask):
+        size, local, stride = self.stripes
+        length, total = queries.shape[2], keys.shape[2]
+        own, others = mx.arange(total - length, total)[:, None] // size, mx.arange(total)[None] // size
+        heads = mx.arange(1, self.n_heads + 1)[:, None, None]
+        seen = (own - others < local) | ((others + heads) % stride == 0)
+        seen = seen & (mx.arange(total)[None] <= mx.arange(total - length, total)[:, None])
+        return mx.fast.scaled_dot_product_attention(queries, keys, values, scale=scale, mask=seen)
+
+    def forward(self, inputs, cache=None):
+        logits = self.model.embed_tokens.as_linear(self.model(inputs, cache))
+        return logits / self.mup_width_multiplier if self.mup_width_multiplier else logits
+
+    attention.__init__, attention._block_sparse_attention, module.Model.__call__ = striped, attend, forward
+
+
+def longcat_runs():
+    """Runs of tokens that end at the end of a text, as `_shift_right_ignore_eos` of the code beside the weights has it."""
+    from mlx_lm.models import longcat_flash_ngram as module
+
+    def forward(self, input_ids, cache=None):
+        end, length = self.end, input_ids.shape[-1]
+        known = input_ids.astype(mx.int64)
+        if cache[0] is not None:
+            known = mx.concatenate([cache[0], known], axis=-1)
+        cache[0] = known
+        shifted, ended = {}, mx.zeros(known.shape, dtype=mx.bool_)
+        for place in range(1, self.n):
+            moved = self._shift_right(known, place)
+            ended = ended | (moved == end)
+            shifted[place + 1] = mx.where(ended, 0, moved)
+        sum_of_all = self.word_embeddings(input_ids)
+        for (run, split), factors in self._vocab_mods.items():
+            index = (run - 2) * self.k + split
+            ids = self._get_ngram_ids(known, shifted, factors, ngram=run) % (self.m + index * 2 + 1)
+            sum_of_all = sum_of_all + self.post_projs[index](self.embedders[index](ids[..., -length:]))
+        return sum_of_all / (1 + self.k * (self.n - 1))
+
+    if module.NgramEmbedding.__call__.__name__ == "forward":
+        return
+    read, start = module.ModelArgs.from_dict, module.NgramEmbedding.__init__
+
+    def with_end(config):
+        args = read(config)
+        args.end = config["eos_token_id"]
+        return args
+
+    def init(self, args):
+        start(self, args)
+        self.end = args.end
+
+    module.ModelArgs.from_dict = with_end
+    module.NgramEmbedding.__init__, module.NgramEmbedding.__call__ = init, forward

@@ -7,11 +7,11 @@ import layouts
 import repairs
 from dense_shapes import (
     apertus, baichuan_m1, bitnet, deepseek, glm, gpt2, gpt_bigcode, gptj, iquest_loop, lille, minicpm3, nanbeige, nanochat, nemotron_nas,
-    olmo1, openelm, plamo, plamo3, qwen1, talkie, youtu_llm,
+    olmo1, openelm, phi3small, plamo, plamo3, qwen1, talkie, youtu_llm,
 )
 from expert_shapes import (
-    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash,
-    mellum, mimo_v2_flash, minimax_m2, mistral4, muse_glimmer, phimoe, phixtral, solar_open, spark2_5, step3p5,
+    afmoe, bailing_moe, dbrx, deepseek_v32, ernie4_5_moe, exaone_moe, glm_moe_dsa, hunyuan_moe, klear, laguna, llama4, llama4_text, longcat_flash, longcat_lite,
+    mellum, mimo_v2_flash, minimax_m2, minimax_m3, mistral4, muse_glimmer, phimoe, phixtral, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
     cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
@@ -19,7 +19,7 @@ from further_shapes import (
 )
 from recurrent_shapes import (
     bailing_hybrid, bailing_moe_linear, bailing_moe_v3, falcon_h1, gear, granite_hybrid, granite_hybrid_experts, jamba, kimi_linear, mamba, mamba2,
-    nemotron_h, nemotron_h_experts, olmo_hybrid, plamo2, recurrent_gemma,
+    nemotron_h, nemotron_h_experts, olmo_hybrid, plamo2, recurrent_gemma, rwkv7,
 )
 from shapes import (
     WINDOW, deepseek_v2, deepseek_v3, dots1, ernie4_5, exaone4, gemma3, gemma3_text, gemma4, gemma4_26b, gemma4_31b, glm4, glm4_moe,
@@ -27,7 +27,7 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import cohere2_moe, k2_horizon, kolibri1, xing4_0
+from vlm_shapes import BLOCKS, cohere2_moe, hy_v4, k2_horizon, kolibri1, minimax_m3_text, xing4_0
 
 
 @dataclass(frozen=True)
@@ -367,8 +367,28 @@ EXPERTS = [
     Variant("dbrx", dbrx()),
     Variant("dbrx-4bit", dbrx(), F32, Q(4, 64)),
     Variant("dbrx-one-key", dbrx(n_layers=2, attn_config={"clip_qkv": 1.0, "kv_n_heads": 1, "rope_theta": 10000})),
+    Variant("phi-3-small", phi3small(), repair=repairs.phi3small),
+    Variant("phi-3-small-4bit", phi3small(blocksparse_num_local_blocks=2, ff_intermediate_size=128), F32, Q(4, 64), repair=repairs.phi3small),
+    Variant(
+        "phi-3-small-scaled",
+        phi3small(mup_use_scaling=False, mup_embedding_multiplier=0.0, mup_width_multiplier=0.0, num_hidden_layers=4, dense_attention_every_n_layers=3, num_key_value_heads=4, blocksparse_vert_stride=2),
+        repair=repairs.phi3small,
+    ),
+    Variant("minimax-m3", minimax_m3(), layout=(layouts.minimax_experts,)),
+    Variant("minimax-m3-4bit", minimax_m3(head_dim=64, rotary_dim=32), F32, Q(4, 64)),
+    Variant(
+        "minimax-m3-local",
+        minimax_m3(
+            num_attention_heads=6, num_key_value_heads=3, tie_word_embeddings=True, use_gemma_norm=False, shared_intermediate_size=96,
+            sparse_attention_config=None, layer_types=["minimax_m3_sparse", "full_attention"] * 2, mlp_layer_types=["sparse", "dense"] * 2,
+            index_n_heads=3, index_head_dim=64, index_block_size=8, index_topk_blocks=5, index_local_blocks=2,
+        ),
+    ),
     Variant("longcat-flash", longcat_flash(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("longcat-flash-4bit", longcat_flash(hidden_size=128, routed_scaling_factor=1.5), F32, Q(4, 32)),
+    Variant("longcat-lite", longcat_lite(), layout=(layouts.single_experts, layouts.joined_latents), repair=repairs.longcat_runs),
+    Variant("longcat-lite-4bit", longcat_lite(hidden_size=128, emb_neighbor_num=3, emb_split_num=1), F32, Q(4, 32), repair=repairs.longcat_runs),
+    Variant("longcat-lite-long-runs", longcat_lite(emb_neighbor_num=6, emb_split_num=3, ngram_vocab_size_ratio=1, num_layers=1), repair=repairs.longcat_runs),
     Variant("longcat-flash-normalised", longcat_flash(norm_topk_prob=True, router_bias=True, attention_bias=True, zero_expert_num=1, num_layers=3)),
 ]
 
@@ -428,6 +448,9 @@ RECURRENT = [
     Variant("plamo2-1b", plamo2(), layout=(layouts.raw_scan,)),
     Variant("plamo2-1b-4bit", plamo2(num_hidden_layers=3, mamba_step=4, hidden_size_per_head=64, mamba_num_heads=3), BF16, Q(4, 64)),
     Variant("plamo2-1b-untied-f16", plamo2(tie_word_embeddings=False, num_key_value_heads=1, mamba_step=3, full_attention_idx=[1]), F16),
+    Variant("rwkv7-g1", rwkv7(), layout=(layouts.flat_heads,)),
+    Variant("rwkv7-g1-4bit", rwkv7(hidden_size=128, head_dim=64, decay_low_rank_dim=64, gate_low_rank_dim=128), BF16, Q(4, 64)),
+    Variant("rwkv7-g1-tied-f16", rwkv7(tie_word_embeddings=True, num_hidden_layers=1, intermediate_size=80), F16),
     Variant("gear-full", gear(), layout=(layouts.raw_key_convs,)),
     Variant("gear-4bit", gear(hidden_size=128, final_logit_softcapping=8.0), BF16, Q(4, 64)),
     Variant("gear-bias-f16", gear(attention_bias=True, attn_logit_softcapping=3.0, tie_word_embeddings=False, hidden_activation="silu", num_key_value_heads=1, conv_L_cache=4), F16),
@@ -443,6 +466,15 @@ OF_MLX_VLM = [
     Variant("cohere2-moe-softmax", cohere2_moe(expert_selection_fn="softmax", norm_topk_prob=False, attention_bias=True, rms_norm_eps=1e-3, prefix_dense_sliding_window_pattern=2, layer_types=["full_attention", "sliding_attention"] * 2)),
     Variant("kolibri-1", kolibri1(), layout=(layouts.single_experts,)),
     Variant("kolibri-1-4bit", kolibri1(tie_word_embeddings=True), F32, Q(4, 64)),
+    Variant("hy-v4", hy_v4(), repair=repairs.hy_v4),
+    Variant("hy-v4-4bit", hy_v4(hidden_size=128, index_head_dim=64), F32, Q(4, 32), repair=repairs.hy_v4),
+    Variant(
+        "hy-v4-two-streams",
+        hy_v4(hc_mult=2, hc_magnitude=1.5, hc_eps=1e-3, rms_norm_eps=1e-4, n_shared_experts=2, n_group=4, topk_group=2, indexer_types=["full", "shared", "shared", "full"]),
+        repair=repairs.hy_v4,
+    ),
+    # One head of the index: mlx-vlm chooses for all heads of an index together, transformers and mlx-lm for each.
+    Variant("minimax-m3-text", minimax_m3_text(num_key_value_heads=1, sparse_attention_config={**BLOCKS, "sparse_num_index_heads": 1})),
     Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("xing-4-4bit", xing4_0(hidden_size=128), F32, Q(4, 32)),
     Variant("xing-4-two-streams", xing4_0(hc_mult=2, hc_sinkhorn_iters=3, mhc_h_res_clamp_max=0.5, mhc_h_res_clamp_min=-0.25, n_group=1, topk_group=1)),

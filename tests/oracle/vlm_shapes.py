@@ -1,6 +1,20 @@
 """As `shapes`, for families that mlx-vlm has and mlx-lm lacks; all read text alone."""
 from shapes import WINDOW, decoder
 
+# MiniMax M3's index.
+BLOCKS = {
+    "use_sparse_attention": True,
+    "sparse_index_dim": 32,
+    "sparse_num_index_heads": 2,
+    "sparse_topk_blocks": 4,
+    "sparse_block_size": 7,
+    "sparse_disable_index_value": [0, 1, 1, 1],
+    "sparse_score_type": "max",
+    "sparse_init_block": 0,
+    "sparse_local_block": 1,
+    "sparse_attention_freq": [0, 1, 1, 1],
+}
+
 
 def k2_horizon(**values):
     return decoder("k2_horizon", "K2HorizonForCausalLM", **{"head_dim": 32, "attention_bias": False, "rope_theta": 10000000.0, **values})
@@ -50,6 +64,37 @@ def kolibri1(**values):
     return config
 
 
+def hy_v4(**values):
+    defaults = {
+        "num_key_value_heads": 4,
+        "num_hidden_layers": 4,
+        "q_lora_rank": 64,
+        "kv_lora_rank": 96,
+        "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16,
+        "v_head_dim": 64,
+        "index_head_dim": 48,
+        "index_n_heads": 3,
+        "index_topk": 24,
+        "n_routed_experts": 8,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 64,
+        "first_k_dense_replace": 1,
+        "moe_layer_freq": 1,
+        "n_group": 1,
+        "topk_group": 1,
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 2.827,
+        "swiglu_limit": 1.0,
+        "rope_theta": 10000000.0,
+        "hc_mult": 4,
+        "hc_eps": 1e-6,
+        "hc_magnitude": 2.0,
+    }
+    return decoder("hy_v4", "HYV4ForCausalLM", **{**defaults, **values})
+
+
 def xing4_0(**values):
     defaults = {
         "num_key_value_heads": 4,
@@ -79,3 +124,33 @@ def xing4_0(**values):
         "mhc_h_res_clamp_max": 30.0,
     }
     return decoder("xing4_0", "Xing4ForCausalLM", **{**defaults, **values})
+
+
+def minimax_m3_text(**values):
+    """MiniMax M3's language part, which is a whole file for mlx-vlm."""
+    defaults = {
+        "head_dim": 32,
+        "num_hidden_layers": 4,
+        "intermediate_size": 64,
+        "dense_intermediate_size": 192,
+        "shared_intermediate_size": 64,
+        "rotary_dim": 16,
+        "partial_rotary_factor": 0.5,
+        "rope_theta": 5000000,
+        "hidden_act": "swigluoai",
+        "swiglu_alpha": 1.702,
+        "swiglu_limit": 7.0,
+        "use_qk_norm": True,
+        "qk_norm_type": "per_head",
+        "use_gemma_norm": True,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 3,
+        "n_shared_experts": 1,
+        "scoring_func": "sigmoid",
+        "use_routing_bias": True,
+        "routed_scaling_factor": 2.0,
+        "moe_layer_freq": [0, 1, 1, 1],
+        "sparse_attention_config": BLOCKS,
+        "attention_output_gate": False,
+    }
+    return decoder("minimax_m3", "MiniMaxM3SparseForCausalLM", **{**defaults, **values})

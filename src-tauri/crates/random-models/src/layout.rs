@@ -14,10 +14,14 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("qwen3" | "llama" | "qwen3_moe" | "gpt_oss" | "qwen3_vl") => layout.decoder()?,
         Some("qwen3_5") => layout.qwen3_5()?,
         Some("afmoe") => layout.afmoe()?,
-        Some("deepseek_v32") => layout.deepseek_v32()?,
+        Some("deepseek_v32" | "hy_v4") => layout.deepseek_v32()?,
+        Some("minimax_m3") => layout.minimax_m3()?,
         Some("granitemoehybrid") => layout.granite_hybrid()?,
         Some("nemotron_h") => layout.nemotron_h()?,
         Some("falcon_h1") => layout.falcon_h1()?,
+        Some("phi3small") => layout.phi3small()?,
+        Some("longcat_flash_ngram") => layout.longcat_lite()?,
+        Some("rwkv7") => layout.rwkv7()?,
         Some("mamba") => layout.mamba()?,
         Some("recurrent_gemma") => layout.recurrent_gemma()?,
         other => return Err(Error::UnsupportedConfig(format!("a shape of type {other:?}"))),
@@ -185,30 +189,194 @@ impl Tensors<'_> {
         Ok(())
     }
 
-    fn deepseek_v32(&mut self) -> Result<()> {
+    /// Numbers that all streams make, and their factors.
+    fn streams(&mut self, place: &str, [numbers, inputs, factors]: [u64; 3]) {
+        self.add(format!("{place}_fn"), &[numbers, inputs], Kind::Matrix);
+        self.add(format!("{place}_base"), &[numbers], Kind::Offsets);
+        self.add(format!("{place}_scale"), &[factors], Kind::Factors);
+    }
+
+    /// The projections of latents, and their norms.
+    fn latents(&mut self, path: &str) -> Result<()> {
         let [hidden, heads, queries, rank] =
             self.numbers(["hidden_size", "num_attention_heads", "q_lora_rank", "kv_lora_rank"])?;
         let [still, turning, value] = self.numbers(["qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"])?;
+        for (name, outputs, inputs) in [
+            ("q_a_proj", queries, hidden),
+            ("q_b_proj", heads * (still + turning), queries),
+            ("kv_a_proj_with_mqa", rank + turning, hidden),
+            ("kv_b_proj", heads * (still + value), rank),
+            ("o_proj", hidden, heads * value),
+        ] {
+            self.matrix(&format!("{path}.{name}"), outputs, inputs);
+        }
+        self.norm(&format!("{path}.q_a_layernorm"), queries);
+        self.norm(&format!("{path}.kv_a_layernorm"), rank);
+        Ok(())
+    }
+
+    fn deepseek_v32(&mut self) -> Result<()> {
+        let [hidden, heads, value] = self.numbers(["hidden_size", "num_attention_heads", "v_head_dim"])?;
         self.ends("")?;
+        if let Some(streams) = self.config["hc_mult"].as_u64() {
+            self.streams("model.hc_head.hc_head", [streams, streams * hidden, 1]);
+        }
         for layer in 0..self.number("num_hidden_layers")? {
             let path = format!("model.layers.{layer}");
-            for (name, outputs, inputs) in [
-                ("q_a_proj", queries, hidden),
-                ("q_b_proj", heads * (still + turning), queries),
-                ("kv_a_proj_with_mqa", rank + turning, hidden),
-                ("kv_b_proj", heads * (still + value), rank),
-                ("o_proj", hidden, heads * value),
-            ] {
-                self.matrix(&format!("{path}.self_attn.{name}"), outputs, inputs);
+            self.latents(&format!("{path}.self_attn"))?;
+            if self.config["indexer_types"][layer as usize] != "shared" {
+                self.indexer(&format!("{path}.self_attn.indexer"))?;
             }
-            self.norm(&format!("{path}.self_attn.q_a_layernorm"), queries);
-            self.norm(&format!("{path}.self_attn.kv_a_layernorm"), rank);
-            self.indexer(&format!("{path}.self_attn.indexer"))?;
+            if let Some(streams) = self.config["hc_mult"].as_u64() {
+                self.matrix(&format!("{path}.self_attn.linear_gate"), heads * value, hidden);
+                self.add(
+                    format!("{path}.self_attn.learnable_sink_param"),
+                    &[heads],
+                    Kind::Offsets,
+                );
+                for part in ["attn", "mlp"] {
+                    let place = format!("{path}.hc_{part}_layer.hc_pre.hc");
+                    self.streams(&place, [2 * streams, streams * hidden, 2]);
+                }
+            }
             match layer < self.number("first_k_dense_replace")? {
                 true => self.mlp(&format!("{path}.mlp"), self.number("intermediate_size")?)?,
                 false => {
                     let names = ["gate", "gate.e_score_correction_bias", "switch_mlp"];
                     self.corrected_experts(&format!("{path}.mlp"), names)?;
+                }
+            }
+            self.norm(&format!("{path}.input_layernorm"), hidden);
+            self.norm(&format!("{path}.post_attention_layernorm"), hidden);
+        }
+        Ok(())
+    }
+
+    fn phi3small(&mut self) -> Result<()> {
+        let [hidden, inter] = self.numbers(["hidden_size", "ff_intermediate_size"])?;
+        let [heads, key_heads] = self.numbers(["num_attention_heads", "num_key_value_heads"])?;
+        let joined = (heads + 2 * key_heads) * (hidden / heads);
+        self.ends("")?;
+        self.bias("model.norm", &[hidden]);
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("model.layers.{layer}");
+            for (name, outputs, inputs) in [
+                ("self_attn.query_key_value", joined, hidden),
+                ("self_attn.dense", hidden, hidden),
+                ("mlp.up_proj", 2 * inter, hidden),
+                ("mlp.down_proj", hidden, inter),
+            ] {
+                self.matrix(&format!("{path}.{name}"), outputs, inputs);
+                self.bias(&format!("{path}.{name}"), &[outputs]);
+            }
+            for norm in ["input_layernorm", "post_attention_layernorm"] {
+                self.norm(&format!("{path}.{norm}"), hidden);
+                self.bias(&format!("{path}.{norm}"), &[hidden]);
+            }
+        }
+        Ok(())
+    }
+
+    fn longcat_lite(&mut self) -> Result<()> {
+        let [hidden, vocabulary, inter] = self.numbers(["hidden_size", "vocab_size", "ffn_hidden_size"])?;
+        let [ratio, neighbors, splits] =
+            self.numbers(["ngram_vocab_size_ratio", "emb_neighbor_num", "emb_split_num"])?;
+        let [experts, of_expert, passing] =
+            self.numbers(["n_routed_experts", "expert_ffn_hidden_size", "zero_expert_num"])?;
+        self.ends("")?;
+        let tables = (neighbors - 1) * splits;
+        for table in 0..tables {
+            let rows = ratio * vocabulary + 2 * table + 1;
+            self.matrix(
+                &format!("model.ngram_embeddings.embedders.{table}"),
+                rows,
+                hidden / tables,
+            );
+            self.matrix(
+                &format!("model.ngram_embeddings.post_projs.{table}"),
+                hidden,
+                hidden / tables,
+            );
+        }
+        for layer in 0..self.number("num_layers")? {
+            let path = format!("model.layers.{layer}");
+            self.weight(
+                &format!("{path}.mlp.router.classifier"),
+                &[experts + passing, hidden],
+                Kind::Router,
+            );
+            let correction = format!("{path}.mlp.router.e_score_correction_bias");
+            self.add(correction, &[experts + passing], Kind::Offsets);
+            self.experts(&format!("{path}.mlp.switch_mlp"), experts, of_expert, false)?;
+            for half in 0..2 {
+                self.latents(&format!("{path}.self_attn.{half}"))?;
+                self.mlp(&format!("{path}.mlps.{half}"), inter)?;
+                self.norm(&format!("{path}.input_layernorm.{half}"), hidden);
+                self.norm(&format!("{path}.post_attention_layernorm.{half}"), hidden);
+            }
+        }
+        Ok(())
+    }
+
+    fn rwkv7(&mut self) -> Result<()> {
+        let [hidden, width, inter] = self.numbers(["hidden_size", "head_dim", "intermediate_size"])?;
+        let [decay, rate, value] = self.numbers(["decay_low_rank_dim", "a_low_rank_dim", "v_low_rank_dim"])?;
+        let gate = self.number("gate_low_rank_dim")?;
+        self.ends("")?;
+        self.norm("model.embed_norm", hidden);
+        let mut norms = vec!["model.embed_norm".to_owned(), "model.norm".to_owned()];
+        for layer in 0..self.number("num_hidden_layers")? {
+            let part = |name: &str| format!("model.layers.{layer}.{name}");
+            for share in [
+                "attn.x_r", "attn.x_w", "attn.x_k", "attn.x_v", "attn.x_a", "attn.x_g", "ffn.x_k",
+            ] {
+                self.add(part(share), &[hidden], Kind::Offsets);
+            }
+            for factor in ["attn.k_k", "attn.k_a", "attn.r_k"] {
+                self.add(part(factor), &[hidden / width, width], Kind::Factors);
+            }
+            self.norm(&part("attn.g_norm"), hidden);
+            for name in ["attn.r_proj", "attn.k_proj", "attn.v_proj", "attn.o_proj"] {
+                self.matrix(&part(name), hidden, hidden);
+            }
+            for (name, rank) in [("w", decay), ("a", rate), ("v", value), ("g", gate)] {
+                let place = part(&format!("attn.{name}_lora.lora"));
+                self.matrix(&format!("{place}.0"), rank, hidden);
+                self.matrix(&format!("{place}.2"), hidden, rank);
+            }
+            self.matrix(&part("ffn.key"), inter, hidden);
+            self.matrix(&part("ffn.value"), hidden, inter);
+            norms.push(part("attn.g_norm"));
+            for name in ["attn_norm", "ffn_norm"] {
+                self.norm(&part(name), hidden);
+                norms.push(part(name));
+            }
+        }
+        norms.iter().for_each(|norm| self.bias(norm, &[hidden]));
+        Ok(())
+    }
+
+    fn minimax_m3(&mut self) -> Result<()> {
+        let fields = ["hidden_size", "index_n_heads", "index_head_dim"];
+        let [hidden, heads, width] = self.numbers(fields)?;
+        let dense = self.number("dense_intermediate_size")?;
+        self.ends("")?;
+        for layer in 0..self.number("num_hidden_layers")? {
+            let path = format!("model.layers.{layer}");
+            let attention = format!("{path}.self_attn");
+            self.attention(&attention, 1, false)?;
+            self.head_norms(&attention)?;
+            if self.config["layer_types"][layer as usize] != "full_attention" {
+                self.matrix(&format!("{attention}.index_q_proj"), heads * width, hidden);
+                self.matrix(&format!("{attention}.index_k_proj"), width, hidden);
+                self.norm(&format!("{attention}.index_q_norm"), width);
+                self.norm(&format!("{attention}.index_k_norm"), width);
+            }
+            match self.config["mlp_layer_types"][layer as usize] == "dense" {
+                true => self.mlp(&format!("{path}.mlp"), dense)?,
+                false => {
+                    let names = ["gate", "e_score_correction_bias", "switch_mlp"];
+                    self.corrected_experts(&format!("{path}.block_sparse_moe"), names)?;
                 }
             }
             self.norm(&format!("{path}.input_layernorm"), hidden);

@@ -13,6 +13,11 @@ pub enum Activation {
         /// `swiglu_limits` of the layer.
         limit: f32,
     },
+    /// `x · sigmoid(x)` with `x` of at most `limit`, times what comes up between plus and minus that (Hunyuan 4).
+    ClampedSilu {
+        /// `swiglu_limit`.
+        limit: f32,
+    },
     /// GELU by the error function (Spark 2.5).
     Gelu,
     /// GELU by its tanh approximation.
@@ -25,6 +30,11 @@ pub enum Activation {
     UngatedGeluTanh,
     /// `x · sigmoid(1.702 · x)` with `x` of at most 7, times what comes up between -7 and 7, plus 1 (gpt-oss).
     ClippedSilu,
+    /// The same with another limit (Phi 3 small).
+    ClippedSiluAt {
+        /// `gegelu_limit`.
+        limit: f32,
+    },
 }
 
 impl Activation {
@@ -36,11 +46,11 @@ impl Activation {
     pub(crate) fn cost(self) -> ActivationCost {
         let (results, in_place, kernel) = match self {
             Self::Silu => (1, 2, true),
-            Self::BoundedSilu { .. } => (2, 3, false),
+            Self::BoundedSilu { .. } | Self::ClampedSilu { .. } => (2, 3, false),
             Self::Gelu => (1, 5, false),
             Self::GeluTanh => (1, 6, true),
             // Gate, its slope and what it gates are each clipped or scaled.
-            Self::ClippedSilu => (3, 4, false),
+            Self::ClippedSilu | Self::ClippedSiluAt { .. } => (3, 4, false),
             Self::SquaredRelu => (2, 2, false),
             Self::UngatedSquaredRelu => (0, 2, false),
             Self::UngatedGeluTanh => (1, 6, false),
@@ -49,6 +59,14 @@ impl Activation {
             results,
             in_place,
             kernel,
+        }
+    }
+
+    /// The same after projections without biases, of which kernels do more.
+    pub(crate) fn unbiased_cost(self) -> ActivationCost {
+        match self {
+            Self::ClippedSilu => Self::Silu.cost(),
+            other => other.cost(),
         }
     }
 }

@@ -17,21 +17,26 @@ pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{
     AttentionConfig, GateFunction, GateSource, OutputGate, QkNorm, QueryScaling,
 };
+pub use crate::config::layers::block_index::BlockIndexConfig;
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;
 pub use crate::config::layers::delta_net::{
     ChannelDecays, DeltaNetConfig, DeltaProjections, CHANNEL_CHUNK, RULE_CHUNK,
 };
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
-pub use crate::config::layers::hyper::HyperConfig;
+pub use crate::config::layers::hyper::{BetweenStreams, HyperConfig};
 pub use crate::config::layers::joint::JointConfig;
 pub use crate::config::layers::key_conv::KeyConvConfig;
 pub use crate::config::layers::lightning::LightningConfig;
 pub use crate::config::layers::linear::LinearConfig;
 pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
+pub use crate::config::layers::ngrams::NgramConfig;
+pub use crate::config::layers::norms::{EmbeddingNorm, NormConfig, NormKind, OriginalMark};
 pub use crate::config::layers::plain::PlainConfig;
 pub use crate::config::layers::rg_lru::RgLruConfig;
+pub use crate::config::layers::rwkv::{ChannelMixConfig, RwkvConfig, TimeMixConfig, TimeMixRanks, WKV_CHUNK};
+pub use crate::config::layers::stripes::StripesConfig;
 
 /// A whole model.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +49,10 @@ pub struct DecoderConfig {
     pub read_only_tokens: u32,
     /// All norms.
     pub norm: NormConfig,
-    /// True if embeddings are normed by the root of their mean square, without factors (nanochat).
-    pub embedding_norm: bool,
+    /// Tables of short runs of tokens, of which embeddings are the mean with their own (LongCat Flash Lite).
+    pub ngrams: Option<NgramConfig>,
+    /// The norm of embeddings, if they have one.
+    pub embedding_norm: Option<EmbeddingNorm>,
     /// The most positions that the model knows, whatever its file calls the context (GPT-2, Qwen 1).
     pub most_positions: Option<u32>,
     /// True if a vector for each of these positions, `embed_positions`, is added to the embeddings (GPT-2).
@@ -78,6 +85,8 @@ pub struct DecoderConfig {
     pub norm_offset_in_original: Option<OriginalMark>,
     /// The place of the output layer.
     pub lm_head: LmHead,
+    /// Tokens that are never written, each run from its first one to the one after its last (Phi 3 small).
+    pub unwritten: &'static [(u32, u32)],
     /// The rotary positions that layers refer to by index.
     pub ropes: Vec<RopeConfig>,
     /// The layers, first to last.
@@ -91,10 +100,9 @@ pub struct DecoderConfig {
     pub loop_window: Option<u32>,
     /// True if the last norm ends each of these loops and not only the last one.
     pub loops_normed: bool,
-    /// True if layers of the weights are two of these each: a part's name is followed by the number of the half
-    /// (LongCat Flash).
-    pub halved_layers: bool,
-    /// Several streams between the layers, of which the last norm reads the mean (XING 4.0).
+    /// How layers of the weights are two of these each, if they are.
+    pub halved_layers: Option<HalvedLayers>,
+    /// Several streams between the layers (XING 4.0).
     pub hyper: Option<HyperConfig>,
     /// Numbers that no layer has, because the weights lack those that would have them.
     pub absent_layers: Vec<u32>,
@@ -127,49 +135,6 @@ pub enum RowFactors {
     Spans(Vec<(u64, f32)>),
 }
 
-/// Norms. Those of queries and keys are root mean square norms in any case.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NormConfig {
-    /// The kind of those of the stream.
-    pub kind: NormKind,
-    /// Added to the mean square or the variance.
-    pub eps: f32,
-    /// True if the factors are stored as their difference from 1 (Gemma 3).
-    pub offset: bool,
-    /// True if only the last one has factors (Falcon-OCR).
-    pub bare: bool,
-    /// True if not even that one has, where the others have none (OLMo 1, nanochat).
-    pub bare_end: bool,
-    /// The numbers that factors after a mixer and after a network are stored as their difference from, if they are not
-    /// those of the others (PLaMo 3).
-    pub after_offsets: Option<[f32; 2]>,
-    /// The epsilon of those after the parts of a layer, if it is another one (Muse Glimmer).
-    pub eps_after: Option<f32>,
-    /// True if the factors of the last one are stored as they are, whatever those of the others (Muse Glimmer).
-    pub last_as_is: bool,
-}
-
-/// The mark by which an original checkpoint is told from one that mlx-lm converted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OriginalMark {
-    /// Convolutions that are not transposed (Qwen 3.5).
-    Convolutions,
-    /// A segment in names of tensors (Step 3.5).
-    Segment(&'static str),
-}
-
-/// Kinds of norms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NormKind {
-    /// By the root of the mean square.
-    RootMeanSquare,
-    /// By mean and variance (StarCoder 2); before the parts of a layer and after the last one.
-    Layer {
-        /// True if a bias is added.
-        bias: bool,
-    },
-}
-
 /// The place of the output layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LmHead {
@@ -181,6 +146,15 @@ pub enum LmHead {
     UntiedIfPresent,
     /// Nowhere: the model makes embeddings, whatever else the weights hold.
     Absent,
+}
+
+/// The names of layers of the weights that are two of these each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HalvedLayers {
+    /// A part's name is followed by the number of the half (LongCat Flash).
+    Numbered,
+    /// `attn` and its norm are the first half, `ffn` and its norm the second (RWKV 7).
+    Named,
 }
 
 /// One layer.
@@ -239,6 +213,8 @@ pub enum Mixer {
     Joint(JointConfig),
     /// A real-gated linear recurrent unit, `recurrent`.
     RgLru(RgLruConfig),
+    /// A part of a layer of RWKV 7, `attn` or `ffn`.
+    Rwkv(RwkvConfig),
     /// None; nor is there a norm before it.
     Absent,
 }
@@ -257,6 +233,7 @@ impl Mixer {
             | Self::Mamba2(_)
             | Self::Mla(_)
             | Self::RgLru(_)
+            | Self::Rwkv(_)
             | Self::Linear(_)
             | Self::Absent => None,
         }
@@ -307,6 +284,7 @@ impl DecoderConfig {
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
             | Mixer::RgLru(_)
+            | Mixer::Rwkv(_)
             | Mixer::Linear(_)
             | Mixer::Absent => None,
         })
@@ -347,6 +325,7 @@ impl DecoderConfig {
         check_nonzero("max_position_embeddings", self.most_positions.unwrap_or(1))?;
         check_range("num_loops", self.loops, 1..=MOST_LOOPS)?;
         self.hyper.map_or(Ok(()), |hyper| hyper.check(self.hidden_size))?;
+        self.ngrams.map_or(Ok(()), |ngrams| ngrams.check())?;
         check_nonzero("loop_window_size", self.loop_window.unwrap_or(1))?;
         check_width("loop_window_size", self.loop_window.unwrap_or(1).into())?;
         for layer in &self.layers {
@@ -365,6 +344,7 @@ impl DecoderConfig {
                     joint.mamba.check()?;
                 }
                 Mixer::RgLru(unit) => unit.check()?,
+                Mixer::Rwkv(part) => part.check()?,
                 Mixer::Linear(_) | Mixer::Absent => {}
             }
             match &layer.feed_forward {
@@ -412,6 +392,11 @@ impl DecoderConfig {
             layers,
             inputs: None,
             streams: self.hyper.map_or(1, |hyper| hyper.streams.into()),
+            tables: self.ngrams.map_or_else(Vec::new, |ngrams| {
+                let tables = (0..ngrams.tables()).map(|table| [ngrams.rows_of(table), ngrams.width.into()]);
+                tables.collect()
+            }),
+            stream_operations: self.hyper.map_or(0, |_| 20),
             parts_scaled: self.residual_multiplier.is_some() || self.gains,
             skips: self.gains,
             positions: match self.learned_positions {
@@ -460,6 +445,7 @@ impl Mixer {
             Self::Mamba2(mamba) => Box::new(*mamba),
             Self::Joint(joint) => Box::new(joint.clone()),
             Self::RgLru(unit) => Box::new(*unit),
+            Self::Rwkv(part) => Box::new(*part),
             Self::CrossAttention(cross) => Box::new(*cross),
             Self::Linear(linear) => Box::new(*linear),
             Self::Absent => Box::new(NoMixer),

@@ -115,6 +115,8 @@ impl EncoderConfig {
             again: Vec::new(),
             skips: false,
             streams: 1,
+            tables: Vec::new(),
+            stream_operations: 0,
             norms_apart: false,
             parts_scaled: false,
             storage,
@@ -138,7 +140,9 @@ impl EncoderConfig {
                 key_conv: false,
                 sinks: false,
                 capped: false,
+                striped: false,
                 bias: true,
+                index: None,
             }),
             feed_forwards: vec![Box::new(DenseCost {
                 width: self.width.into(),

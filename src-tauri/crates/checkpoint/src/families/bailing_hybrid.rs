@@ -9,7 +9,7 @@ use super::llama;
 use super::row::FamilyRow;
 use super::source::Source;
 use crate::config::decoder::{
-    ChannelDecays, DecoderConfig, DeltaNetConfig, DeltaProjections, LightningConfig, Mixer, QkNorm,
+    ChannelDecays, DecoderConfig, DeltaNetConfig, DeltaProjections, GateSource, LightningConfig, Mixer, QkNorm,
 };
 use crate::config::moe::{Correction, MoeConfig, Scoring, SharedExpertConfig};
 use crate::config::rope::{Defaults, For, RopeConfig};
@@ -101,7 +101,7 @@ fn gated(text: Fields<'_>) -> Result<Family, Error> {
     let mut config = latents(text)?;
     config.each_layer(|layer| {
         if let Mixer::Mla(latent) = &mut layer.mixer {
-            latent.gated = true;
+            latent.gate = Some(GateSource::Heads);
         }
     });
     let (heads, width) = (text.required("num_attention_heads")?, text.required("head_dim")?);

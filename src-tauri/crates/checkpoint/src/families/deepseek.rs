@@ -30,6 +30,9 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
 /// The epsilon of the norms of the latents, whatever the config says about the others.
 pub(super) const LATENT_EPS: f32 = 1e-6;
 
+/// The epsilon of the norm of an index's keys.
+const INDEX_EPS: f32 = 1e-5;
+
 /// DeepSeek V2, V2 Lite, V3, R1 and Kimi K2.
 pub(super) fn deepseek(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
@@ -93,6 +96,8 @@ fn indexed(text: Fields<'_>, traditional: bool) -> Result<Family, Error> {
         head_dim: text.number("index_head_dim")?.unwrap_or(128),
         top_k: text.number("index_topk")?.unwrap_or(2048),
         rope: config.ropes.len(),
+        turns_last: false,
+        eps: INDEX_EPS,
     };
     let traditional = text.flag("indexer_rope_interleave")?.unwrap_or(traditional);
     let rope = config.ropes.first().cloned();
@@ -157,7 +162,9 @@ pub(super) fn shaped(
         bias: text.flag("attention_bias")?.unwrap_or(false),
         query_scaling: None,
         indexer: None,
-        gated: false,
+        follows: false,
+        sinks: false,
+        gate: None,
         latent_factor: 1.0,
         eps: eps.unwrap_or(shapes.eps),
     };

@@ -6,18 +6,24 @@ use super::deepseek::{self, INTERLEAVED};
 use super::row::FamilyRow;
 use super::shapes::Shapes;
 use super::source::Source;
-use crate::config::decoder::{Activation, DenseConfig, FeedForward, LmHead, Mixer, ShortcutConfig};
-use crate::config::limits::check_layers;
+use crate::config::decoder::{
+    Activation, DecoderConfig, DenseConfig, FeedForward, HalvedLayers, LmHead, Mixer, NgramConfig, ShortcutConfig,
+};
+use crate::config::limits::{check_layers, check_nonzero, check_range};
 use crate::config::moe::{Correction, MoeConfig, RouterConfig, Scoring};
 use crate::config::rope::Defaults;
 use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("LongCat Flash", &["longcat_flash"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[
+    FamilyRow::text("LongCat Flash", &["longcat_flash"], parse),
+    FamilyRow::text("LongCat Flash Lite", &["longcat_flash_ngram"], lite),
+];
 
 /// Names in the checkpoints.
 const NAMES: &[(&str, &str)] = &[
+    ("ngram_embeddings.word_embeddings", "embed_tokens"),
     ("mlp.router.classifier", "mlp.gate"),
     ("mlp.router.e_score_correction_bias", "mlp.gate.e_score_correction_bias"),
 ];
@@ -27,7 +33,31 @@ const LATENT_EPS: f32 = 1e-5;
 
 /// LongCat Flash.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
+    decoder(source.text)?.family()
+}
+
+/// LongCat Flash Lite: the same with tables of short runs of tokens.
+pub(super) fn lite(source: Source<'_>) -> Result<Family, Error> {
+    const END: &str = "eos_token_id";
     let text = source.text;
+    let mut config = decoder(text)?;
+    let neighbors = text.number("emb_neighbor_num")?.unwrap_or(4u32);
+    let splits = text.number("emb_split_num")?.unwrap_or(4u32);
+    check_range("emb_neighbor_num", neighbors, 2..=8)?;
+    check_nonzero("emb_split_num", splits)?;
+    let ratio = text.number("ngram_vocab_size_ratio")?.unwrap_or(78u32);
+    let end = text.numbers(END)?.and_then(|ends| ends.first().copied());
+    config.ngrams = Some(NgramConfig {
+        rows: u64::from(ratio) * u64::from(config.vocab_size),
+        neighbors,
+        splits,
+        width: config.hidden_size / (neighbors - 1).saturating_mul(splits),
+        end: end.filter(|end| *end >= 0.0).map_or(2, |end| end as u32),
+    });
+    config.family()
+}
+
+fn decoder(text: Fields<'_>) -> Result<DecoderConfig, Error> {
     let layers = text.number("num_layers")?.unwrap_or(28u32);
     let heads = text.required("num_attention_heads")?;
     let shapes = Shapes {
@@ -71,9 +101,9 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             layer.feed_forward = FeedForward::Shortcut(ShortcutConfig { dense, experts });
         }
     }
-    config.halved_layers = true;
+    config.halved_layers = Some(HalvedLayers::Numbered);
     config.renames = &[NAMES];
-    config.family()
+    Ok(config)
 }
 
 fn experts(text: Fields<'_>) -> Result<MoeConfig, Error> {

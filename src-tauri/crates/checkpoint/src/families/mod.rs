@@ -30,6 +30,7 @@ mod granite;
 mod granite_hybrid;
 mod helium;
 mod hunyuan;
+mod hunyuan4;
 mod idefics;
 mod internlm;
 mod iquest_loop;
@@ -50,6 +51,7 @@ mod mellum;
 mod mimo_v2;
 mod minicpm;
 mod minimax;
+mod minimax_m3;
 mod mistral;
 mod mistral4;
 mod mixtral;
@@ -67,6 +69,7 @@ mod olmo_hybrid;
 mod openelm;
 mod phi;
 mod phi3;
+mod phi3small;
 mod phimoe;
 mod phixtral;
 mod plamo;
@@ -78,6 +81,7 @@ mod qwen_moe;
 mod recurrent_gemma;
 mod refused;
 mod row;
+mod rwkv;
 mod seed_oss;
 mod shapes;
 mod smollm3;
@@ -136,6 +140,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     granite::FAMILIES,
     granite_hybrid::FAMILIES,
     helium::FAMILIES,
+    hunyuan4::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,
     internlm::FAMILIES,
@@ -156,6 +161,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mimo_v2::FAMILIES,
     minicpm::FAMILIES,
     minimax::FAMILIES,
+    minimax_m3::FAMILIES,
     mistral4::FAMILIES,
     mistral::FAMILIES,
     mixtral::FAMILIES,
@@ -172,6 +178,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     olmo_hybrid::FAMILIES,
     openelm::FAMILIES,
     phi3::FAMILIES,
+    phi3small::FAMILIES,
     phi::FAMILIES,
     phimoe::FAMILIES,
     phixtral::FAMILIES,
@@ -181,6 +188,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
     recurrent_gemma::FAMILIES,
+    rwkv::FAMILIES,
     seed_oss::FAMILIES,
     smollm3::FAMILIES,
     spark2_5::FAMILIES,

@@ -5,7 +5,7 @@ use super::llama;
 use super::row::FamilyRow;
 use super::shapes::windows;
 use super::source::Source;
-use crate::config::decoder::{GateFunction, GateSource, NormPlacement, OutputGate, QkNorm};
+use crate::config::decoder::{EmbeddingNorm, GateFunction, GateSource, NormPlacement, OutputGate, QkNorm};
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::Family;
 use crate::error::Error;
@@ -48,7 +48,8 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     config.each_layer(|layer| layer.norms = NormPlacement::Sandwich);
     config.norm.eps = text.number("rms_norm_eps")?.unwrap_or(1e-5);
     config.norm.eps_after = Some(text.number("post_norm_eps")?.unwrap_or(1e-8));
-    (config.norm.offset, config.norm.last_as_is, config.embedding_norm) = (true, true, true);
+    (config.norm.offset, config.norm.last_as_is) = (true, true);
+    config.embedding_norm = Some(EmbeddingNorm::Bare);
     // The root of 1/26.
     let multiplier = text.number("output_multiplier")?.unwrap_or(0.196_116_14f32);
     config.logits_divisor = Some(multiplier.recip());

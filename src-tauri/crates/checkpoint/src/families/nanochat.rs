@@ -5,7 +5,7 @@
 use super::llama;
 use super::row::FamilyRow;
 use super::source::Source;
-use crate::config::decoder::{EncoderActivation, QkNorm};
+use crate::config::decoder::{EmbeddingNorm, EncoderActivation, QkNorm};
 use crate::config::rope::Defaults;
 use crate::config::Family;
 use crate::error::Error;
@@ -41,7 +41,8 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         .into_iter()
         .map(|rope| rope.backwards())
         .collect::<Result<_, _>>()?;
-    (config.norm.bare, config.norm.bare_end, config.embedding_norm) = (true, true, true);
+    (config.norm.bare, config.norm.bare_end) = (true, true);
+    config.embedding_norm = Some(EmbeddingNorm::Bare);
     config.logits_softcap = Some(text.number("final_logit_softcapping")?.unwrap_or(15.0));
     config.renames = &[OUTER, INNER];
     config.family()

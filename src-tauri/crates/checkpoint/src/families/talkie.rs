@@ -4,7 +4,7 @@
 use super::llama;
 use super::row::FamilyRow;
 use super::source::Source;
-use crate::config::decoder::{LmHead, QkNorm};
+use crate::config::decoder::{EmbeddingNorm, LmHead, QkNorm};
 use crate::config::rope::{Defaults, RopeConfig};
 use crate::config::Family;
 use crate::error::Error;
@@ -44,7 +44,8 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         .into_iter()
         .map(RopeConfig::backwards)
         .collect::<Result<_, _>>()?;
-    (config.norm.bare, config.norm.bare_end, config.embedding_norm) = (true, true, true);
+    (config.norm.bare, config.norm.bare_end) = (true, true);
+    config.embedding_norm = Some(EmbeddingNorm::Bare);
     // The type's own, as torch has it.
     config.norm.eps = text.number("rms_norm_eps")?.unwrap_or(f32::EPSILON);
     config.gains = true;

@@ -37,8 +37,22 @@ pub(crate) struct AttentionCost {
     pub sinks: bool,
     /// True if scores are squeezed, which no kernel does.
     pub capped: bool,
+    /// True if each head sees other positions, which no kernel hides.
+    pub striped: bool,
     /// True if its projections have biases.
     pub bias: bool,
+    /// The index of the blocks that are looked at.
+    pub index: Option<IndexCost>,
+}
+
+/// An index of blocks of positions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexCost {
+    pub heads: u64,
+    /// Width of a head and of the key.
+    pub width: u64,
+    /// Positions that a query looks at; nothing is chosen while there are no more.
+    pub seen: u64,
 }
 
 /// The source of keys and values.
@@ -62,6 +76,8 @@ pub(crate) struct ScoreShape {
     pub sinks: bool,
     /// True if scores are squeezed, which no kernel does.
     pub capped: bool,
+    /// True if each head sees other positions, which no kernel hides.
+    pub striped: bool,
     /// True if a mask hides some of the earlier positions.
     pub masked: bool,
 }
@@ -74,7 +90,8 @@ impl AttentionCost {
             Keys::AreValues => self.key_heads * self.width,
             Keys::Shared => 0,
         };
-        self.heads * self.width + own + self.gate
+        let index = self.index.map_or(0, |index| index.projected());
+        self.heads * self.width + own + self.gate + index
     }
 
     /// Numbers of the keys and values of a position.
@@ -102,7 +119,7 @@ impl AttentionCost {
         let kernel = match pass.workload.backend {
             Backend::Cpu => self.one_kernel,
             Backend::Metal => false,
-            Backend::Cuda => self.one_kernel && self.gate == 0,
+            Backend::Cuda => self.one_kernel && self.gate == 0 && self.index.is_none(),
         };
         if kernel && self.keys != Keys::AreValues {
             // One kernel writes queries, keys and values.
@@ -122,6 +139,10 @@ impl AttentionCost {
     fn scores(&self, pass: &mut Prefill<'_>) {
         let seen = self.window.map_or(pass.positions, |window| pass.seen(window));
         let outputs = self.heads * self.value_width;
+        if self.striped {
+            // Marks of blocks, spread over their positions.
+            pass.in_place(14);
+        }
         pass.attend(&ScoreShape {
             heads: self.heads,
             width: self.width,
@@ -129,7 +150,9 @@ impl AttentionCost {
             seen,
             sinks: self.sinks,
             capped: self.capped,
-            masked: self.window.is_some_and(|window| seen > window),
+            striped: self.striped,
+            masked: self.window.is_some_and(|window| seen > window)
+                || self.index.is_some_and(|index| seen > index.seen),
         });
         if self.tiled {
             // In the order of the checkpoint, by way of another one.
@@ -145,6 +168,29 @@ impl AttentionCost {
         if self.bias {
             pass.in_place(1);
         }
+    }
+}
+
+impl IndexCost {
+    fn projected(self) -> u64 {
+        (self.heads + 1) * self.width
+    }
+
+    /// Its queries and keys, and the scores of all positions in 32 bits.
+    fn prefill(self, pass: &mut Prefill<'_>) {
+        pass.norm(self.projected(), false);
+        pass.turn(self.projected());
+        if pass.positions <= self.seen {
+            return;
+        }
+        let all = (self.heads * pass.rows).saturating_mul(pass.positions);
+        // Whole chunks end with whole blocks, so that scores have no copies with room for the rest of one. They are gone
+        // before the marks are spread.
+        pass.hold_in_one_layer(
+            all.saturating_mul(4)
+                .saturating_add(pass.rows.saturating_mul(pass.positions)),
+        );
+        pass.in_place(12);
     }
 }
 
@@ -165,7 +211,8 @@ impl MixerCost for AttentionCost {
             }
             (_, None) => {
                 let row = format.row(self.width) + format.row(self.value_width);
-                self.key_heads * row * CacheFormat::grown(positions)
+                let index = self.index.map_or(0, |index| index.width * format.element);
+                (self.key_heads * row + index) * CacheFormat::grown(positions)
             }
         }
     }
@@ -182,6 +229,9 @@ impl MixerCost for AttentionCost {
             // Quantized keys and values become plain again for a chunk.
             pass.take(self.pair() * pass.positions * pass.element, 0);
             pass.in_place(1);
+        }
+        if let Some(index) = self.index {
+            index.prefill(pass);
         }
         self.scores(pass);
     }
@@ -262,7 +312,7 @@ impl Prefill<'_> {
     /// `scaled_dot_product_attention.cpp` of the backend and measurements on an H200; our own on a CPU.
     fn fused(&self, shape: &ScoreShape) -> bool {
         let (width, value_width) = (shape.width, shape.value_width);
-        if shape.capped {
+        if shape.capped || shape.striped {
             return false;
         }
         match self.workload.backend {

@@ -18,7 +18,7 @@ mod vision;
 mod weights;
 mod workload;
 
-pub(crate) use attention::{AttentionCost, HeadNorms, Keys, ScoreShape};
+pub(crate) use attention::{AttentionCost, HeadNorms, IndexCost, Keys, ScoreShape};
 pub(crate) use cache::CacheFormat;
 pub use cache::{CACHE_STEP, KV_GROUP_SIZES};
 pub use feed_forward::dequantises_experts;

@@ -21,6 +21,10 @@ pub(crate) struct ModelCost {
     pub again: Vec<LayerCost>,
     /// Streams that go through the layers.
     pub streams: u64,
+    /// Rows and width of tables that are read beside the embeddings, each followed by a projection.
+    pub tables: Vec<[u64; 2]>,
+    /// Operations around each part of a layer that read the streams and write them back.
+    pub stream_operations: u64,
     /// True if norms of the stream are of a kind that no kernel joins with what reads them.
     pub norms_apart: bool,
     /// True if what a part of a layer gives is multiplied before it is added.
@@ -79,6 +83,12 @@ impl ModelCost {
     fn read(&self, pass: &mut Prefill<'_>) {
         let hidden = self.hidden;
         pass.make(hidden);
+        for [_, width] in &self.tables {
+            pass.in_place(8);
+            pass.make(*width);
+            pass.product(*width, hidden);
+            pass.in_place(1);
+        }
         pass.norms_apart = self.norms_apart;
         self.hold_masks(pass);
         if self.streams > 1 {
@@ -112,6 +122,7 @@ impl ModelCost {
                 if ends {
                     break;
                 }
+                pass.in_place(self.stream_operations);
                 pass.add(layer.normed_after);
             }
             if !layer.feed_forwards.is_empty() {
@@ -119,6 +130,7 @@ impl ModelCost {
                 for feed_forward in &layer.feed_forwards {
                     feed_forward.prefill(pass, layer.normed_after);
                 }
+                pass.in_place(self.stream_operations);
                 pass.add(layer.normed_after);
             }
             if self.skips {

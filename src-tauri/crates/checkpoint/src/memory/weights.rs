@@ -31,6 +31,9 @@ impl ModelCost {
             parts.push(Part::matrix(self.vocabulary, self.hidden));
         }
         parts.extend((self.positions > 0).then(|| Part::matrix(self.positions, self.hidden)));
+        for [rows, width] in &self.tables {
+            parts.extend([Part::matrix(*rows, *width), Part::matrix(self.hidden, *width)]);
+        }
         if let Some(inputs) = self.inputs {
             let all = inputs.width * self.layers.len() as u64;
             parts.extend([Part::matrix(inputs.tokens, all), Part::matrix(all, self.hidden)]);

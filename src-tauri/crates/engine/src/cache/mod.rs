@@ -53,18 +53,22 @@ pub enum KvView {
 impl KvView {
     /// The same without the positions before `start`.
     pub fn since(self, start: i32) -> Result<Self> {
-        if start == 0 {
-            return Ok(self);
+        match start {
+            0 => Ok(self),
+            _ => self.map(|x| x.slice(2, start, x.dim(2))),
         }
-        let rest = |x: &Tensor| x.slice(2, start, x.dim(2));
+    }
+
+    /// A part of the heads or of the positions of each tensor.
+    pub fn map(&self, part: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Self> {
         Ok(match self {
             Self::Plain { keys, values } => Self::Plain {
-                keys: rest(&keys)?,
-                values: rest(&values)?,
+                keys: part(keys)?,
+                values: part(values)?,
             },
             Self::Quantized { keys, values } => Self::Quantized {
-                keys: keys.map(rest)?,
-                values: values.map(rest)?,
+                keys: keys.map(&part)?,
+                values: values.map(&part)?,
             },
         })
     }
@@ -83,8 +87,8 @@ impl KvView {
 pub enum Cache {
     /// Keeps every position.
     Plain(PlainCache),
-    /// Keeps every position of latents, the short vectors that keys and values are made of. They are small as they are,
-    /// and what few bits lose of them is lost in every head, so it stays plain.
+    /// Keeps every position of latents, the short vectors that keys and values are made of, or of the keys of an index.
+    /// They are small as they are, and what few bits lose of them is lost in every head, so it stays plain.
     Mla(PlainCache),
     /// Keeps every position, in few bits.
     Quantized(QuantizedCache),
@@ -138,6 +142,14 @@ impl Cache {
             Self::Recurrent(_) | Self::Cross(_) => unreachable!("attention made its own cache"),
         };
         Ok(KvView::Plain { keys, values })
+    }
+
+    /// Adds the keys that an index has for the next positions and returns all.
+    pub fn update_index(&mut self, keys: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Mla(cache) => cache.update_keys(keys),
+            _ => unreachable!("an index made its own cache"),
+        }
     }
 
     /// Keys and values with room for `more` positions, for a recorded step to write. `None` if they are kept in another

@@ -27,6 +27,14 @@ impl PlainCache {
         }
     }
 
+    /// The same for keys without values.
+    pub fn update_keys(&mut self, keys: &Tensor) -> Result<Tensor> {
+        match self.0.append(&[keys])?.pop() {
+            Some(keys) => Ok(keys),
+            None => unreachable!("a tensor was added"),
+        }
+    }
+
     /// Keys and values with room for `more` positions.
     pub fn place(&mut self, shape: CacheShape, more: i32) -> Result<Option<CachePlace<'_>>> {
         Ok(match self.0.place(shape, more)? {

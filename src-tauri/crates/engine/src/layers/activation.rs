@@ -29,6 +29,13 @@ pub enum Activation {
         /// Minus that, the least number of what it gates.
         floor: Tensor,
     },
+    /// The same of what is bounded.
+    ClampedSilu {
+        /// The greatest number of either.
+        limit: Tensor,
+        /// Minus that, the least number of what it gates.
+        floor: Tensor,
+    },
     /// GELU by the error function.
     Exact(Box<Pointwise>),
     /// The square of what is above 0.
@@ -45,6 +52,8 @@ pub enum Activation {
     UngatedGelu(Gelu),
     /// That of gpt-oss, which clips what it gates as well and adds 1 to it.
     ClippedSilu {
+        /// True if kernels have this limit.
+        known: bool,
         /// The limit at which both are clipped.
         limit: Tensor,
         /// Minus that.
@@ -65,6 +74,10 @@ impl Activation {
                 limit: Tensor::scalar(limit, dtype)?,
                 floor: Tensor::scalar(-limit, dtype)?,
             }),
+            Kind::ClampedSilu { limit } => Ok(Self::ClampedSilu {
+                limit: Tensor::scalar(limit, dtype)?,
+                floor: Tensor::scalar(-limit, dtype)?,
+            }),
             Kind::Gelu => Ok(Self::Exact(Box::new(Pointwise::new(EncoderActivation::Gelu, dtype)?))),
             Kind::GeluTanh => Ok(Self::Gelu(Gelu::new(dtype)?)),
             Kind::SquaredRelu => Ok(Self::SquaredRelu {
@@ -74,16 +87,20 @@ impl Activation {
                 zero: Tensor::scalar(0.0, dtype)?,
             }),
             Kind::UngatedGeluTanh => Ok(Self::UngatedGelu(Gelu::new(dtype)?)),
-            Kind::ClippedSilu => {
-                let [limit, floor, slope, one] = [LIMIT, -LIMIT, SLOPE, 1.0].map(|value| Tensor::scalar(value, dtype));
-                Ok(Self::ClippedSilu {
-                    limit: limit?,
-                    floor: floor?,
-                    slope: slope?,
-                    one: one?,
-                })
-            }
+            Kind::ClippedSilu => Self::clipped(LIMIT, dtype),
+            Kind::ClippedSiluAt { limit } => Self::clipped(limit, dtype),
         }
+    }
+
+    fn clipped(at: f32, dtype: Dtype) -> Result<Self> {
+        let [limit, floor, slope, one] = [at, -at, SLOPE, 1.0].map(|value| Tensor::scalar(value, dtype));
+        Ok(Self::ClippedSilu {
+            known: at == LIMIT,
+            limit: limit?,
+            floor: floor?,
+            slope: slope?,
+            one: one?,
+        })
     }
 
     /// Its name for operations that fuse it, if they know it.
@@ -91,11 +108,13 @@ impl Activation {
         match self {
             Self::Silu => Some(GateActivation::Silu),
             Self::Gelu(_) => Some(GateActivation::Gelu),
-            Self::ClippedSilu { .. } => Some(GateActivation::ClippedSilu),
-            Self::SquaredRelu { .. }
+            Self::ClippedSilu { known: true, .. } => Some(GateActivation::ClippedSilu),
+            Self::ClippedSilu { known: false, .. }
+            | Self::SquaredRelu { .. }
             | Self::UngatedSquaredRelu { .. }
             | Self::UngatedGelu(_)
             | Self::BoundedSilu { .. }
+            | Self::ClampedSilu { .. }
             | Self::Exact(_) => None,
         }
     }
@@ -119,6 +138,10 @@ impl Activation {
                 let gate = gate.sigmoid()?.mul(&gate)?.minimum(limit)?;
                 up.clip(floor, limit)?.mul(&gate)
             }
+            Self::ClampedSilu { limit, floor } => {
+                let gate = gate.minimum(limit)?;
+                up.clip(floor, limit)?.mul(&gate.sigmoid()?.mul(&gate)?)
+            }
             Self::Exact(gelu) => gelu.forward(&gate)?.mul(&up),
             Self::Gelu(gelu) => gelu.forward(&gate)?.mul(&up),
             Self::UngatedSquaredRelu { .. } | Self::UngatedGelu(_) => unreachable!("it has returned"),
@@ -128,6 +151,7 @@ impl Activation {
                 floor,
                 slope,
                 one,
+                ..
             } => {
                 let gate = gate.minimum(limit)?;
                 let gate = gate.mul(slope)?.sigmoid()?.mul(&gate)?;

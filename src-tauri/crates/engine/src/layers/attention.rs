@@ -38,6 +38,13 @@ pub fn scaled_dot_product_attention(
     merge_heads(&queries.fast_attention(keys, values, scale, mask, sinks)?)
 }
 
+/// The same if each head sees what is marked for it, `[heads, length, positions]`, by plain products.
+pub fn marked_attention(queries: &Tensor, view: &KvView, scale: f32, marks: &Tensor) -> Result<Tensor> {
+    let (keys, values) = view.dequantized()?;
+    let scaled = queries.mul(&Tensor::scalar(scale, queries.dtype())?)?;
+    merge_heads(&attend_composed(&scaled, (&keys, &values), Ok, Some(marks), None)?)
+}
+
 /// Attention whose scores are squeezed by a hyperbolic tangent before the softmax (Gemma 2), by plain products: no kernel
 /// does that.
 #[derive(Parameters)]

@@ -208,7 +208,7 @@ impl DeltaRule {
     /// The inverse of `I - B` for strictly lower triangles `B` `[batch, size, size]`, by blocks: the two halves of the
     /// diagonal first, then the quarter below them, which is forward substitution and as exact. (The short product
     /// `(I + B)(I + B²)(I + B⁴)…` is not: if keys are alike, its terms are huge and cancel.)
-    fn invert(&self, triangles: &Tensor) -> Result<Tensor> {
+    pub(super) fn invert(&self, triangles: &Tensor) -> Result<Tensor> {
         let (batch, size) = (triangles.dim(0), triangles.dim(1));
         if size == SMALL {
             return self.invert_small(triangles);

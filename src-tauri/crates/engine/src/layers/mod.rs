@@ -23,9 +23,10 @@ mod selective_scan;
 mod sequences;
 mod short_conv;
 mod state_space;
+mod wkv;
 
 pub use activation::Activation;
-pub use attention::{scaled_dot_product_attention, CappedAttention};
+pub use attention::{marked_attention, scaled_dot_product_attention, CappedAttention};
 pub use delta_rule::{DeltaRule, DeltaRuleInputs};
 pub use embedding::Embedding;
 pub use experts::{top_k_indices, Experts};
@@ -42,3 +43,4 @@ pub use selective_scan::{selective_scan, SelectiveScanInputs};
 pub use sequences::{each_sequence, join_sequences, sequence_rows};
 pub use short_conv::ShortConv;
 pub use state_space::{StateSpace, StateSpaceInputs};
+pub use wkv::{Wkv, WkvInputs};

@@ -70,6 +70,27 @@ impl Weights<'_> {
         Self::complete(experts, path, shape)
     }
 
+    /// Calls the last of `count` and one experts below `path` the network beside them, which mlx-vlm's files of MiniMax M3
+    /// have stacked with them.
+    pub fn part_shared_expert(&mut self, path: &str, count: i32) -> Result<()> {
+        let place = format!("{path}.switch_mlp.");
+        let stacked = self.tensors.iter().filter(|(name, stored)| {
+            name.starts_with(&place) && stored.described().shape().first() == Some(&(count + 1))
+        });
+        let names: Vec<String> = stacked.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            let Some(stored) = self.tensors.remove(&name) else {
+                continue;
+            };
+            let all = stored.read()?;
+            let last = all.slice(0, count, count + 1)?.reshape(&all.shape()[1..])?;
+            let shared = name.replacen(&place, &format!("{path}.shared_experts."), 1);
+            self.tensors.insert(shared, last.into());
+            self.tensors.insert(name, all.slice(0, 0, count)?.into());
+        }
+        Ok(())
+    }
+
     /// Experts without a gate: stacked, with or without `.weight` at the end of the name, or one by one.
     fn find_ungated(&mut self, path: &str, shape: ExpertShape) -> Result<ExpertMatrices> {
         let ExpertShape {
@@ -130,6 +151,14 @@ impl Weights<'_> {
         for place in PREFIXES.map(|place| format!("{path}.{place}")) {
             if self.has(&format!("{place}.gate_up_proj")) {
                 return self.take_fused(&place, shape);
+            }
+            if self.has(&format!("{place}.gate_up_proj.weight")) {
+                return Ok(ExpertMatrices {
+                    gate_up: vec![self.take_stack(&format!("{place}.gate_up_proj"), &[experts, 2 * width, hidden])?],
+                    gate_up_bias: None,
+                    down: self.take_stack(&format!("{place}.down_proj"), &[experts, hidden, width])?,
+                    down_bias: None,
+                });
             }
             if self.has(&format!("{place}.gate_up_proj_blocks")) {
                 return self.take_blocks(&place, shape);

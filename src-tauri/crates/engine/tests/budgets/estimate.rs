@@ -14,7 +14,7 @@ const PROMPTS: [usize; 2] = [600, 1300];
 /// these.
 const TOLERANCE: f64 = 0.15;
 
-fn shapes() -> [(&'static str, Value); 13] {
+fn shapes() -> [(&'static str, Value); 18] {
     let common = json!({"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1152, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
         "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
@@ -41,6 +41,13 @@ fn shapes() -> [(&'static str, Value); 13] {
         "linear_key_head_dim": 32, "linear_value_head_dim": 32, "linear_conv_kernel_dim": 4,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10_000_000.0, "partial_rotary_factor": 0.25}}),
     );
+    let first = |one, others| {
+        (0..6)
+            .map(|layer| if layer == 0 { one } else { others })
+            .collect::<Vec<&str>>()
+    };
+    let (blocks, mlps) = (first("full_attention", "minimax_m3_sparse"), first("dense", "sparse"));
+    let indexes = ["full", "full", "shared", "shared", "shared", "full"];
     let scans: Vec<&str> = (0..6)
         .map(|layer| if layer % 3 == 2 { "attention" } else { "mamba" })
         .collect();
@@ -81,6 +88,29 @@ fn shapes() -> [(&'static str, Value); 13] {
                 json!({"model_type": "recurrent_gemma", "lru_width": 384, "conv1d_width": 4, "num_key_value_heads": 1,
                 "head_dim": 96, "attention_window_size": 128, "block_types": ["recurrent", "recurrent", "attention"],
                 "intermediate_size": 2304}),
+            ),
+        ),
+        (
+            "phi3small",
+            with(
+                json!({"model_type": "phi3small", "ff_intermediate_size": 1152, "layer_norm_epsilon": 1e-5,
+                "dense_attention_every_n_layers": 2, "blocksparse_num_local_blocks": 2}),
+            ),
+        ),
+        (
+            "longcat_lite",
+            with(
+                json!({"model_type": "longcat_flash_ngram", "num_layers": 3, "ffn_hidden_size": 1152, "q_lora_rank": 192,
+                "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64,
+                "n_routed_experts": 6, "zero_expert_num": 2, "moe_topk": 2, "expert_ffn_hidden_size": 384,
+                "ngram_vocab_size_ratio": 3, "emb_neighbor_num": 4, "emb_split_num": 2, "tie_word_embeddings": false}),
+            ),
+        ),
+        (
+            "rwkv7",
+            with(
+                json!({"model_type": "rwkv7", "norm_eps": 1e-5, "decay_low_rank_dim": 64, "a_low_rank_dim": 64,
+                "v_low_rank_dim": 32, "gate_low_rank_dim": 96, "hidden_act": "sqrelu"}),
             ),
         ),
         (
@@ -126,6 +156,26 @@ fn shapes() -> [(&'static str, Value); 13] {
                 "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64, "index_n_heads": 8,
                 "index_head_dim": 64, "index_topk": 256, "num_experts": 8, "n_routed_experts": 8, "num_experts_per_tok": 2,
                 "moe_intermediate_size": 384, "n_shared_experts": 1, "first_k_dense_replace": 1}),
+            ),
+        ),
+        (
+            "hy_v4",
+            with(
+                json!({"model_type": "hy_v4", "num_attention_heads": 8, "num_key_value_heads": 8, "q_lora_rank": 192,
+                "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64, "index_n_heads": 8,
+                "index_head_dim": 64, "index_topk": 256, "num_experts": 8, "n_routed_experts": 8, "num_experts_per_tok": 2,
+                "moe_intermediate_size": 384, "n_shared_experts": 1, "first_k_dense_replace": 1,
+                "indexer_types": indexes, "hc_mult": 4, "tie_word_embeddings": false}),
+            ),
+        ),
+        (
+            "minimax_m3",
+            with(
+                json!({"model_type": "minimax_m3", "num_attention_heads": 8, "num_key_value_heads": 4, "index_n_heads": 4,
+                "index_head_dim": 64, "index_block_size": 32, "index_topk_blocks": 8, "index_local_blocks": 1,
+                "layer_types": blocks, "mlp_layer_types": mlps, "rotary_dim": 32, "num_local_experts": 8, "num_experts": 8,
+                "num_experts_per_tok": 2, "intermediate_size": 384, "moe_intermediate_size": 384,
+                "shared_intermediate_size": 384, "dense_intermediate_size": 1152}),
             ),
         ),
         (

@@ -38,12 +38,13 @@ const FAMILIES: [(&str, u64, u64); 26] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 31] = [
+const MORE: [&str; 36] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
     "mellum",
     "minimax-m2",
+    "minimax-m3",
     "hunyuan-moe",
     "afmoe",
     "laguna",
@@ -69,6 +70,10 @@ const MORE: [&str; 31] = [
     "kolibri-1",
     "longcat-flash",
     "xing-4",
+    "hy-v4",
+    "longcat-lite",
+    "phi-3-small",
+    "rwkv7-g1",
     "phixtral-4x",
 ];
 

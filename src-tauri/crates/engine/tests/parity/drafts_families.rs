@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 47] = [
+const FAMILIES: [&str; 52] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -41,6 +41,7 @@ const FAMILIES: [&str; 47] = [
     "llama4",
     "mimo-v2-flash",
     "deepseek-v32",
+    "minimax-m3",
     "granite-hybrid",
     "nemotron-h-experts",
     "falcon-h1",
@@ -52,6 +53,10 @@ const FAMILIES: [&str; 47] = [
     "ling-3",
     "longcat-flash",
     "xing-4",
+    "hy-v4",
+    "longcat-lite",
+    "phi-3-small",
+    "rwkv7-g1",
     "baichuan-m1",
     "gear-full",
     "plamo2-1b",

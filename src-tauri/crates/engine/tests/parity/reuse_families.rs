@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 24] = [
+const SOME: [&str; 28] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -26,6 +26,10 @@ const SOME: [&str; 24] = [
     "llama4",
     "mimo-v2-flash",
     "deepseek-v32",
+    "minimax-m3",
+    "hy-v4",
+    "longcat-lite",
+    "phi-3-small",
     "nemotron-h",
     "falcon-h1",
     "kimi-linear",

@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 26] = [
+const FAMILIES: [&str; 31] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -30,6 +30,11 @@ const FAMILIES: [&str; 26] = [
     "mistral4",
     "llama4",
     "mimo-v2-flash",
+    "minimax-m3",
+    "hy-v4",
+    "longcat-lite-long-runs",
+    "phi-3-small",
+    "rwkv7-g1",
     "granite-hybrid",
     "nemotron-h-experts",
     "falcon-h1",

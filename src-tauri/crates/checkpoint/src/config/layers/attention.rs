@@ -1,5 +1,7 @@
 //! Softmax attention, `self_attn`.
 
+use crate::config::layers::block_index::BlockIndexConfig;
+use crate::config::layers::stripes::StripesConfig;
 use crate::config::limits::{check_head, check_key_heads, check_nonzero, check_positive, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
@@ -56,6 +58,10 @@ pub struct AttentionConfig {
     pub key_conv: bool,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,
+    /// The blocks of positions that a query looks at; all if there is none (MiniMax M3).
+    pub block_index: Option<BlockIndexConfig>,
+    /// The blocks of positions that each head sees; all if there are none (Phi 3 small).
+    pub stripes: Option<StripesConfig>,
 }
 
 impl AttentionConfig {
@@ -84,6 +90,8 @@ impl AttentionConfig {
             output_gate: None,
             key_conv: false,
             sinks: false,
+            block_index: None,
+            stripes: None,
         }
     }
 }
@@ -192,6 +200,10 @@ impl AttentionConfig {
         }
         check_positive("attn_logit_softcapping", self.softcap.unwrap_or(1.0))?;
         check_positive("clip_qkv", self.clip.unwrap_or(1.0))?;
+        if let Some(index) = &self.block_index {
+            index.check(self.key_heads, ropes)?;
+        }
+        self.stripes.map_or(Ok(()), |stripes| stripes.check())?;
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
             None => Ok(()),
@@ -226,7 +238,9 @@ impl AttentionConfig {
             key_conv: self.key_conv,
             sinks: self.sinks,
             capped: self.softcap.is_some(),
+            striped: self.stripes.is_some(),
             bias: self.qkv_bias,
+            index: self.block_index.map(|index| index.cost()),
         }
     }
 }

@@ -61,6 +61,7 @@ impl MixerCost for CrossAttentionConfig {
             seen: self.states.into(),
             sinks: false,
             capped: false,
+            striped: false,
             masked: false,
         });
         pass.product(queries, pass.hidden);

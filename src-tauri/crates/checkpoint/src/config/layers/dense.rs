@@ -19,7 +19,10 @@ impl DenseConfig {
         DenseCost {
             width: self.width.into(),
             gated: self.activation.is_gated(),
-            activation: self.activation.cost(),
+            activation: match self.bias {
+                true => self.activation.cost(),
+                false => self.activation.unbiased_cost(),
+            },
         }
     }
 }

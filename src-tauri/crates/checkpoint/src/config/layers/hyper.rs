@@ -4,33 +4,58 @@
 use crate::config::limits::{check_positive, check_range, check_width};
 use crate::error::{unusable, Error};
 
-/// Hyper-connections of a decoder, `attn_hc` and `ffn_hc` of each layer (XING 4.0).
+/// Hyper-connections of a decoder, `attn_hc` and `ffn_hc` of each layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HyperConfig {
     /// How many streams.
     pub streams: u32,
-    /// How often the matrix between them is scaled, rows and columns in turn.
-    pub iterations: u32,
-    /// Added to the sums by which it is scaled.
+    /// Added to the sums by which a matrix is scaled, or else to the shares of streams.
     pub eps: f32,
-    /// The least and the greatest logarithm of its numbers before.
-    pub bounds: (f32, f32),
+    /// How streams are mixed with each other on the way.
+    pub between: BetweenStreams,
+    /// True if learned shares of the streams, `hc_head`, come before the last norm instead of their mean (Hunyuan 4).
+    pub head: bool,
+}
+
+/// How streams are mixed with each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BetweenStreams {
+    /// By a matrix whose rows and columns sum up to about 1 (XING 4.0).
+    Balanced {
+        /// How often it is scaled, rows and columns in turn.
+        iterations: u32,
+        /// The least and the greatest logarithm of its numbers before.
+        bounds: (f32, f32),
+    },
+    /// They are not: each keeps what it has (Hunyuan 4).
+    Kept {
+        /// The most that a stream takes of what a part gave.
+        magnitude: f32,
+    },
 }
 
 impl HyperConfig {
     /// Numbers that a connection makes of all streams.
     pub fn numbers(&self) -> u32 {
-        (2 + self.streams) * self.streams
+        match self.between {
+            BetweenStreams::Balanced { .. } => (2 + self.streams) * self.streams,
+            BetweenStreams::Kept { .. } => 2 * self.streams,
+        }
     }
 
     pub(crate) fn check(&self, hidden: u32) -> Result<(), Error> {
         check_range("hc_mult", self.streams, 2..=16)?;
-        check_range("hc_sinkhorn_iters", self.iterations, 0..=64)?;
         check_width("hc_mult", u64::from(self.streams) * u64::from(hidden))?;
         check_positive("hc_eps", self.eps)?;
-        match self.bounds.0 < self.bounds.1 && self.bounds.1 < 80.0 {
-            true => Ok(()),
-            false => unusable("mhc_h_res_clamp_max", "it bounds nothing"),
+        match self.between {
+            BetweenStreams::Kept { magnitude } => check_positive("hc_magnitude", magnitude),
+            BetweenStreams::Balanced { iterations, bounds } => {
+                check_range("hc_sinkhorn_iters", iterations, 0..=64)?;
+                match bounds.0 < bounds.1 && bounds.1 < 80.0 {
+                    true => Ok(()),
+                    false => unusable("mhc_h_res_clamp_max", "it bounds nothing"),
+                }
+            }
         }
     }
 }

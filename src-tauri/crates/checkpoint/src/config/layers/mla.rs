@@ -1,7 +1,7 @@
 //! Multi-head latent attention (MLA): keys and values of all heads are made of one short vector per position, which is
 //! all that a cache keeps (DeepSeek-V2, arXiv:2405.04434).
 
-use crate::config::layers::attention::QueryScaling;
+use crate::config::layers::attention::{GateSource, QueryScaling};
 use crate::config::limits::{check_head, check_nonzero, check_positive, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
 use crate::error::{unusable, Error};
@@ -30,19 +30,24 @@ pub struct MlaConfig {
     pub query_scaling: Option<QueryScaling>,
     /// The positions that a query looks at; all if there is none.
     pub indexer: Option<IndexerConfig>,
+    /// True if a query looks at the positions that the index of an earlier layer chose (Hunyuan 4).
+    pub follows: bool,
+    /// True if every head has a `sinks`, the score of nothing at all (Hunyuan 4).
+    pub sinks: bool,
     /// True if what makes the short vectors, and o, must have a bias.
     pub bias: bool,
     /// Factor of the latents after their norm (LongCat Flash).
     pub latent_factor: f32,
-    /// True if what each head found goes through a logistic gate, of which `g_proj` makes one number for it (Ling 3).
-    pub gated: bool,
+    /// The logistic gate that what each head found goes through, by `g_proj`: of one number for it (Ling 3) or of as
+    /// many as it has (Hunyuan 4).
+    pub gate: Option<GateSource>,
     /// Added to the mean square in the norms of the short vectors.
     pub eps: f32,
 }
 
 /// An index that chooses the positions a query looks at, `self_attn.indexer`: a few small heads score all of them by
 /// keys of their own, one for each position (DeepSeek V3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IndexerConfig {
     /// Heads that score.
     pub heads: u32,
@@ -52,6 +57,10 @@ pub struct IndexerConfig {
     pub top_k: u32,
     /// Index into [`DecoderConfig::ropes`](crate::DecoderConfig::ropes).
     pub rope: usize,
+    /// True if the last numbers of a head turn instead of the first (Hunyuan 4).
+    pub turns_last: bool,
+    /// Added to the variance in the norm of its keys.
+    pub eps: f32,
 }
 
 impl IndexerConfig {
@@ -60,6 +69,7 @@ impl IndexerConfig {
         check_nonzero("index_topk", self.top_k)?;
         check_head("index_head_dim", self.head_dim)?;
         check_width("index_n_heads", u64::from(self.heads) * u64::from(self.head_dim))?;
+        check_positive("rms_norm_eps", self.eps)?;
         match ropes.get(self.rope) {
             Some(rope) => check_rotation("qk_rope_head_dim", rope.dims, self.head_dim),
             None => Ok(()),
@@ -83,6 +93,7 @@ impl MlaConfig {
             + u64::from(self.qk_rope_head_dim)
             + u64::from(self.v_head_dim);
         check_width("qk_nope_head_dim", u64::from(self.heads).saturating_mul(widest))?;
+        check_width("v_head_dim", self.gate_width())?;
         check_width("q_lora_rank", self.q_lora_rank.unwrap_or(0).into())?;
         check_positive("kv_lora_rank", self.latent_factor)?;
         if !(self.scale.is_finite() && self.scale > 0.0) {
@@ -105,6 +116,15 @@ impl MlaConfig {
 }
 
 impl MlaConfig {
+    /// Numbers of the gate for each token.
+    fn gate_width(&self) -> u64 {
+        match self.gate {
+            None => 0,
+            Some(GateSource::Heads) => self.heads.into(),
+            Some(GateSource::Queries | GateSource::Numbers) => u64::from(self.heads) * u64::from(self.v_head_dim),
+        }
+    }
+
     /// Heads, rank of the latent, and the widths of a query without and with rotary positions and of a value.
     fn shapes(&self) -> [u64; 5] {
         [
@@ -148,7 +168,7 @@ impl MixerCost for MlaConfig {
             Part::matrix(hidden, heads * value),
         ];
         parts.extend(self.q_lora_rank.map(|rank| Part::matrix(queries, rank.into())));
-        parts.extend(self.gated.then(|| Part::matrix(heads, hidden)));
+        parts.extend(self.gate.map(|_| Part::matrix(self.gate_width(), hidden)));
         if let (Some(indexer), Some(rank)) = (self.indexer, self.q_lora_rank) {
             let (heads, width) = (u64::from(indexer.heads), u64::from(indexer.head_dim));
             parts.push(Part::matrix(heads * width, rank.into()));
@@ -199,12 +219,13 @@ impl MixerCost for MlaConfig {
             width: still + turning,
             value_width: value,
             seen: pass.positions,
-            sinks: false,
+            sinks: self.sinks,
             capped: false,
+            striped: false,
             masked: false,
         });
-        if self.gated {
-            pass.product(hidden, heads);
+        if self.gate.is_some() {
+            pass.product(hidden, self.gate_width());
             pass.make(heads * value);
             pass.in_place(2);
         }

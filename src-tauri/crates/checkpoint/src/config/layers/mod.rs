@@ -2,6 +2,7 @@
 //! `moe` for the feed-forward networks, `hyper` for what connects them.
 
 pub(crate) mod attention;
+pub(crate) mod block_index;
 pub(crate) mod cross_attention;
 pub(crate) mod delta_net;
 pub(crate) mod dense;
@@ -15,5 +16,9 @@ pub(crate) mod mamba;
 pub(crate) mod mamba2;
 pub mod mla;
 pub mod moe;
+pub(crate) mod ngrams;
+pub(crate) mod norms;
 pub(crate) mod plain;
 pub(crate) mod rg_lru;
+pub(crate) mod rwkv;
+pub(crate) mod stripes;

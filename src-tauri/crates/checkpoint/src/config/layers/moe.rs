@@ -228,7 +228,10 @@ impl MoeConfig {
             count: self.num_experts.into(),
             top_k: self.top_k.into(),
             width: self.width.into(),
-            activation: self.activation.cost(),
+            activation: match self.bias {
+                true => self.activation.cost(),
+                false => self.activation.unbiased_cost(),
+            },
             bias: self.bias,
             gated: self.activation.is_gated(),
         }
@@ -241,7 +244,7 @@ impl MoeConfig {
             costs.push(Box::new(DenseCost {
                 width: shared.width.into(),
                 gated: shared.activation.is_gated(),
-                activation: shared.activation.cost(),
+                activation: shared.activation.unbiased_cost(),
             }));
         }
         costs

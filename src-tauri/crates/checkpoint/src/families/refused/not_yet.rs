@@ -8,19 +8,12 @@ pub(super) const TEXT: &[Model] = &[
     ("DeepSeek V4", &["deepseek_v4"]),
     ("DeepSeek V4.1", &["deepseek_v41", "deepseek_v41_text"]),
     ("HRM Text", &["hrm_text"]),
-    ("Hunyuan 4", &["hy_v4"]),
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
-    (
-        "LongCat Flash with n-grams or an index",
-        &["longcat_flash_ngram", "longcat_flash_sparse"],
-    ),
-    ("MiniMax M3", &["minimax_m3"]),
+    ("LongCat Flash with an index", &["longcat_flash_sparse"]),
     ("Nemotron H Puzzle", &["nemotron_h_puzzle"]),
     ("Nemotron, which writes by diffusion", &["nemotron_labs_diffusion"]),
-    ("Phi 3 small", &["phi3small"]),
     ("Qwen 3.5 with rotated weights", &["prism_hadamard_qwen35"]),
-    ("RWKV 7", &["rwkv7"]),
     ("Z1T", &["z1t"]),
 ];
 
@@ -50,7 +43,6 @@ pub(super) const VISION: &[Model] = &[
     ("Mage-VL", &["mage_vl"]),
     ("MiMo V2", &["mimo_v2"]),
     ("MiniCPM-V and MiniCPM-o", &["minicpmv4_7", "minicpmo"]),
-    ("MiniMax M3 with vision", &["minimax_m3_vl"]),
     ("Molmo", &["molmo", "molmo2", "molmo_point"]),
     ("Moondream", &["moondream1", "moondream2", "moondream3"]),
     ("Muse Spark", &["muse_spark", "muse_spark_open"]),

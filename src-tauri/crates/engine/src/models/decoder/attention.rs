@@ -1,6 +1,6 @@
 //! Softmax attention of the parametric decoder.
 
-use checkpoint::config::decoder::{AttentionConfig, GateSource, QkNorm};
+use checkpoint::config::decoder::AttentionConfig;
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
@@ -12,16 +12,16 @@ use crate::cache::{Cache, PlainCache, RecurrentCache, RotatingCache};
 use crate::error;
 use crate::kernels::kernels;
 use crate::layers::{
-    each_sequence, norm_weight, ones, scaled_dot_product_attention, split_heads, CappedAttention, Heads, Linear,
-    Projection, ResidualStream, RmsNorm, ShortConv,
+    each_sequence, marked_attention, scaled_dot_product_attention, split_heads, CappedAttention, Heads, Linear,
+    ResidualStream, RmsNorm, ShortConv,
 };
+use crate::models::decoder::attention_weights::{head_norms, key_conv, qkv_proj, HeadNorms};
+use crate::models::decoder::block_index::{BlockIndex, Question};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::loop_attention::LoopAttention;
 use crate::models::decoder::output_gate::OutputGate;
 use crate::models::decoder::step::{QueryScale, Step};
-
-/// Added to the mean square of a head if each has factors of its own.
-const EACH_HEAD_EPS: f32 = 1e-6;
+use crate::models::decoder::stripes::Stripes;
 
 /// Attention with heads `[1, heads, length, width]`, or `[sequences, heads, 1, width]`, that may share keys.
 #[derive(Parameters)]
@@ -61,19 +61,11 @@ pub struct Attention {
     output_norm: Option<RmsNorm>,
     /// `[heads]`.
     sinks: Option<Tensor>,
+    /// The index of the blocks that are looked at.
+    index: Option<BlockIndex>,
+    /// The blocks that each head sees.
+    stripes: Option<Stripes>,
     o_proj: Linear,
-}
-
-/// Norms of queries and keys.
-#[derive(Parameters)]
-enum HeadNorms {
-    None,
-    /// Factors of all heads of queries and keys, `[heads + key heads, width]`.
-    PerHead(RmsNorm),
-    /// Of each head of queries and of keys, after it has turned.
-    Turned([RmsNorm; 2]),
-    /// Over all heads of queries and of keys together.
-    Whole([RmsNorm; 2]),
 }
 
 impl Attention {
@@ -96,6 +88,8 @@ impl Attention {
         let capped = |cap| CappedAttention::new(cap, scale, loading.dtype);
         let capped = config.softcap.map(capped).transpose()?;
         loading.weights.materialize(capped.tensors())?;
+        let index = |index| BlockIndex::load(index, path, loading);
+        let index = config.block_index.as_ref().map(index).transpose()?;
         let sub_norm = format!("{path}.attn_sub_norm");
         let eps = loading.config.norm.eps;
         let output_norm = || RmsNorm::load(loading.weights, &sub_norm, heads * width, eps);
@@ -128,15 +122,18 @@ impl Attention {
             output_norm,
             looped: None,
             sinks,
+            index,
+            stripes: config.stripes.map(|stripes| Stripes::new(&stripes, config.heads)),
             o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * value_width, hidden)?,
         })
     }
 
     /// Its empty caches for one sequence: keys and values, then the last of them as they were projected, if it
-    /// convolves them.
+    /// convolves them, or the keys of an index.
     pub fn caches(&self, again: bool) -> Vec<Cache> {
         let conv = self.conv.as_ref().map(|_| Cache::Recurrent(RecurrentCache::default()));
-        [self.cache(again)].into_iter().chain(conv).collect()
+        let index = self.index.as_ref().map(|_| BlockIndex::cache());
+        [self.cache(again)].into_iter().chain(conv).chain(index).collect()
     }
 
     /// The same with what it does from the second loop on.
@@ -168,6 +165,18 @@ impl Attention {
         caches: &mut [&mut Cache],
     ) -> Result<Tensor> {
         let all = self.qkv_proj.forward_normed(stream, norm)?;
+        let (caches, beside) = match self.conv.is_some() || self.index.is_some() {
+            true => caches.split_at_mut(caches.len() / 2),
+            false => (caches, &mut [][..]),
+        };
+        let (all, asked) = match &self.index {
+            Some(index) => {
+                let end = all.dim(1) - index.projected();
+                let question = index.read(&all.slice(1, end, all.dim(1))?, step)?;
+                (all.slice(1, 0, end)?, Some((index, question)))
+            }
+            None => (all, None),
+        };
         let (gate, all) = match &self.output_gate {
             Some(gate) => {
                 let (numbers, rest) = gate.split(&all)?;
@@ -179,12 +188,9 @@ impl Attention {
             Some((least, greatest)) => all.clip(least, greatest)?,
             None => all,
         };
-        let (caches, all) = match &self.conv {
-            Some(conv) => {
-                let (keys, last) = caches.split_at_mut(caches.len() / 2);
-                (keys, self.convolve(conv, &all, last)?)
-            }
-            None => (caches, all),
+        let all = match &self.conv {
+            Some(conv) => self.convolve(conv, &all, beside)?,
+            None => all,
         };
         let (queries, keys, values) = match self.split_heads(&all, step)? {
             Some((queries, keys, values)) => self.norms.turned(queries, keys, values)?,
@@ -203,7 +209,10 @@ impl Attention {
         };
         let attended = match by_kernel {
             Some(attended) => attended,
-            None => self.attend(&queries, (&keys, &values), step, caches)?,
+            None => match &asked {
+                Some(asked) => self.attend_chosen(asked, &queries, (&keys, &values), step, (caches, beside))?,
+                None => self.attend(&queries, (&keys, &values), step, caches)?,
+            },
         };
         // The output grows as the values do.
         let attended = match &self.value_scale {
@@ -243,10 +252,31 @@ impl Attention {
         by_key.swapaxes(1, 2)?.reshape(&[rows, self.heads * self.width])
     }
 
-    /// True if a query sees its chunk alone or two loops, keys are of two tokens or values have another width than
-    /// keys, which no kernel for recorded steps does.
+    /// True if a query sees its chunk alone, chosen blocks or two loops, keys are of two tokens or values have another
+    /// width than keys, which no kernel for recorded steps does.
     fn is_uncommon(&self) -> bool {
-        self.chunked || self.conv.is_some() || self.looped.is_some() || self.value_width != self.width
+        let rests = self.chunked || self.stripes.is_some() || self.index.is_some() || self.looped.is_some();
+        rests || self.conv.is_some() || self.value_width != self.width
+    }
+
+    /// Attention of each sequence to the blocks that an index chooses.
+    fn attend_chosen(
+        &self,
+        (index, asked): &(&BlockIndex, Question),
+        queries: &Tensor,
+        (keys, values): (&Tensor, &Tensor),
+        step: &Step<'_>,
+        (caches, of_index): (&mut [&mut Cache], &mut [&mut Cache]),
+    ) -> Result<Tensor> {
+        if recording::is_on() {
+            return Err(mlx::Error::Unsupported("a recorded step with an index".into()));
+        }
+        each_sequence(caches, |rows, cache| {
+            let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
+            let index_keys = of_index[rows.index()].update_index(&rows.of(&asked.keys)?)?;
+            let asked = (&rows.of(&asked.queries)?, &index_keys);
+            index.attend(asked, (&rows.of(queries)?, &seen), self.scale, &step.masks[self.mask])
+        })
     }
 
     /// Attention of each sequence by its own cache, `[rows, heads · width]`.
@@ -271,6 +301,12 @@ impl Attention {
                 Some(scale @ QueryScale::PerPosition(_)) => (scale.apply(&queries)?, self.scale),
             };
             let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
+            if let Some(stripes) = &self.stripes {
+                let (length, positions) = (queries.dim(2), cache.offset() as i32);
+                if let Some(marks) = stripes.seen(positions - length, length)? {
+                    return marked_attention(&queries, &seen, scale, &marks);
+                }
+            }
             let (seen, mask) = match self.chunked {
                 true => {
                     let chunk = &step.chunks[rows.index()];
@@ -366,7 +402,7 @@ impl Attention {
             return Ok(None);
         };
         // Rows that the gate's part was cut from are not contiguous.
-        if self.output_gate.is_some() && all.dim(0) > 1 && device() != Device::Cpu {
+        if (self.output_gate.is_some() || self.index.is_some()) && all.dim(0) > 1 && device() != Device::Cpu {
             return Ok(None);
         }
         let heads = Heads {
@@ -376,119 +412,5 @@ impl Attention {
         };
         let split = split_heads(&heads, all, norm, &step.ropes[rope], &step.rotations[rope])?;
         Ok(split.and_then(|(queries, own)| own.map(|(keys, values)| (queries, keys, values))))
-    }
-}
-
-fn qkv_proj(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Linear> {
-    let width = config.head_dim as i32;
-    let (queries, keys) = (config.heads as i32 * width, config.key_heads as i32 * width);
-    let (joined, part) = (format!("{path}.qkv_proj"), |name: &str| format!("{path}.{name}"));
-    let bias = |name: &str| match config.qkv_bias {
-        true => loading.weights.require(&format!("{path}.{name}.bias")),
-        false => Ok(()),
-    };
-    let source = config.output_gate.map(|gate| gate.source);
-    let mut parts = if loading.weights.has(&format!("{joined}.weight")) && source != Some(GateSource::Queries) {
-        bias("qkv_proj")?;
-        let stored = config.stored_key_heads as i32;
-        let projection = Projection::new(joined, queries + stored * (width + config.value_dim as i32));
-        let shared = config.heads as i32 / config.key_heads as i32 * width;
-        let by_key_head = [0..shared, shared..shared + width, shared + width..shared + 2 * width];
-        vec![match config.key_heads as i32 / stored {
-            1 if config.joined_by_key_head => projection.deinterleaved(&by_key_head),
-            1 => projection,
-            times => projection.repeated(queries, width, times),
-        }]
-    } else {
-        ["q_proj", "k_proj", "v_proj"].into_iter().try_for_each(bias)?;
-        let q_proj = match source {
-            // The gate comes first, so that queries and keys stay neighbors.
-            Some(GateSource::Queries) => {
-                Projection::new(part("q_proj"), 2 * queries).deinterleaved(&[width..2 * width, 0..width])
-            }
-            Some(GateSource::Numbers | GateSource::Heads) | None if config.tiled => {
-                let of_key = |key: i32| key * width..(key + 1) * width;
-                let by_key: Vec<_> = (0..config.key_heads as i32).map(of_key).collect();
-                Projection::new(part("q_proj"), queries).deinterleaved(&by_key)
-            }
-            Some(GateSource::Numbers | GateSource::Heads) | None => Projection::new(part("q_proj"), queries),
-        };
-        let values = (config.key_heads * config.value_dim) as i32;
-        let [k_proj, v_proj] =
-            [("k_proj", keys), ("v_proj", values)].map(|(name, width)| Projection::new(part(name), width));
-        vec![q_proj, k_proj, v_proj]
-    };
-    let gate = |width: i32| Projection::new(part("g_proj"), width);
-    match source {
-        Some(GateSource::Numbers) => parts.insert(0, gate((config.heads * config.value_dim) as i32)),
-        Some(GateSource::Heads) => parts.push(gate(config.heads as i32)),
-        Some(GateSource::Queries) | None => {}
-    }
-    Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
-}
-
-/// The convolution of keys and values, by factors `conv_k` and `conv_v` `[1, 1, key heads, 1, 2]`, the earlier one
-/// first.
-fn key_conv(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<ShortConv> {
-    let (heads, width) = (config.key_heads as i32, config.head_dim as i32);
-    let mut filter = |name: &str| -> error::Result<Tensor> {
-        let factors = loading.weights.take(&format!("{path}.{name}"), &[1, 1, heads, 1, 2])?;
-        let rows = factors.reshape(&[heads, 1, 2])?.broadcast(&[heads, width, 2])?;
-        Ok(rows.reshape(&[heads * width, 2])?)
-    };
-    let conv = ShortConv::new(&concatenate(&[&filter("conv_k")?, &filter("conv_v")?], 0)?, None)?;
-    loading.weights.materialize(conv.tensors())?;
-    Ok(conv)
-}
-
-fn head_norms(config: &AttentionConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<HeadNorms> {
-    let (heads, key_heads, width) = (config.heads as i32, config.key_heads as i32, config.head_dim as i32);
-    let norm = loading.config.norm;
-    let bare = matches!(config.qk_norm, QkNorm::PerHeadBare | QkNorm::PerHeadBareTurned);
-    if config.qk_norm == QkNorm::EachHead {
-        let mut factors = |name: &str, count: i32| loading.weights.take(&format!("{path}.{name}"), &[count, width]);
-        let rows = [factors("q_weight", heads)?, factors("k_weight", key_heads)?];
-        let factors = concatenate(&[&rows[0], &rows[1]], 0)?;
-        return Ok(HeadNorms::PerHead(RmsNorm::new(factors, EACH_HEAD_EPS)));
-    }
-    let mut take = |name: &str, width: i32| match norm.bare || bare {
-        true => Ok(ones(width, loading.dtype)?),
-        false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm),
-    };
-    Ok(match config.qk_norm {
-        QkNorm::None | QkNorm::EachHead => HeadNorms::None,
-        QkNorm::PerHead | QkNorm::PerHeadBare => {
-            let queries = take("q_norm", width)?.reshape(&[1, width])?;
-            let keys = take("k_norm", width)?.reshape(&[1, width])?;
-            let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();
-            let factors = concatenate(&rows, 0)?;
-            let factors = match config.head_gain {
-                true => {
-                    let gains = loading.weights.take(&format!("{path}.head_gain.head_g"), &[heads])?;
-                    let ones = ones(key_heads, gains.dtype())?;
-                    factors.mul(&concatenate(&[&gains, &ones], 0)?.reshape(&[heads + key_heads, 1])?)?
-                }
-                false => factors,
-            };
-            HeadNorms::PerHead(RmsNorm::new(factors, norm.eps))
-        }
-        QkNorm::PerHeadTurned | QkNorm::PerHeadBareTurned => HeadNorms::Turned([
-            RmsNorm::new(take("q_norm", width)?, norm.eps),
-            RmsNorm::new(take("k_norm", width)?, norm.eps),
-        ]),
-        QkNorm::Whole => HeadNorms::Whole([
-            RmsNorm::new(take("q_norm", heads * width)?, norm.eps),
-            RmsNorm::new(take("k_norm", key_heads * width)?, norm.eps),
-        ]),
-    })
-}
-
-impl HeadNorms {
-    /// Heads that have turned, normed if that comes after; values as they are.
-    fn turned(&self, queries: Tensor, keys: Tensor, values: Tensor) -> Result<(Tensor, Tensor, Tensor)> {
-        match self {
-            Self::Turned(norms) => Ok((norms[0].forward(&queries)?, norms[1].forward(&keys)?, values)),
-            Self::None | Self::PerHead(_) | Self::Whole(_) => Ok((queries, keys, values)),
-        }
     }
 }

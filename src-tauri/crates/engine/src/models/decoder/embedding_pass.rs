@@ -16,7 +16,12 @@ use crate::models::pass::{mask, Pass};
 /// True if several texts may lie one after another: if every mixer is attention whose scores depend on nothing but the
 /// distance of two positions.
 pub(super) fn packs(config: &DecoderConfig) -> bool {
-    let mixes = |mixer: &Mixer| matches!(mixer, Mixer::Attention(attention) if attention.query_scaling.is_none());
+    let mixes = |mixer: &Mixer| match mixer {
+        Mixer::Attention(attention) => {
+            attention.query_scaling.is_none() && attention.block_index.is_none() && attention.stripes.is_none()
+        }
+        _ => false,
+    };
     config.layers.iter().all(|layer| mixes(&layer.mixer)) && config.ropes.iter().all(|rope| rope.dynamic.is_none())
 }
 
@@ -38,7 +43,7 @@ impl Decoder {
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
-        if self.gains || self.loop_window || self.streams > 1 {
+        if self.gains || self.loop_window || self.streams.is_some() || self.ngrams.is_some() {
             let reason = "texts read at once by a model whose layers read something again";
             return Err(mlx::Error::Unsupported(reason.into()));
         }
@@ -70,6 +75,8 @@ impl Decoder {
             query_scaling: vec![None],
             again: false,
             first_loop: RefCell::default(),
+            chosen: RefCell::default(),
+            first_values: RefCell::default(),
             embedded: None,
             images: &[],
         };

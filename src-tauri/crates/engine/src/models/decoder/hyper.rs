@@ -1,29 +1,56 @@
 //! Several streams between the layers: each part of a layer reads a mixture of them and is written back to all, which
-//! are mixed with each other on the way (XING 4.0).
+//! are mixed with each other on the way (XING 4.0) or keep what they have (Hunyuan 4).
 
-use checkpoint::config::decoder::HyperConfig;
+use checkpoint::config::decoder::{BetweenStreams, HyperConfig};
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error;
 use crate::models::decoder::load_context::LoadContext;
+use crate::weights::Weights;
+
+/// Several streams at their beginning and at their end.
+#[derive(Parameters)]
+pub(super) struct Streams {
+    count: i32,
+    head: Option<StreamHead>,
+}
+
+/// The shares of the streams in what the last norm reads.
+#[derive(Parameters)]
+struct StreamHead {
+    norm_eps: f32,
+    /// `[all streams, streams]`, in 32 bits as all else.
+    mixing: Tensor,
+    /// `[streams]`.
+    base: Tensor,
+    scale: Tensor,
+    eps: Tensor,
+}
 
 /// The connection of one part of a layer.
 #[derive(Parameters)]
 pub(super) struct HyperConnection {
     streams: i32,
-    iterations: u32,
     /// Added to the mean square of all streams.
-    #[parameters(skip)]
     norm_eps: f32,
     /// `[all streams, numbers]`.
     mixing: Tensor,
     /// The factor of each number, and what is added to it, `[numbers]`, in 32 bits.
     factors: Tensor,
     base: Tensor,
-    two: Tensor,
+    /// The most that a stream takes of what the part gave.
+    magnitude: Tensor,
     eps: Tensor,
+    /// How streams are mixed with each other; `None` if they are not.
+    balance: Option<Balance>,
+}
+
+/// A matrix between the streams whose rows and columns sum up to about 1.
+#[derive(Parameters)]
+struct Balance {
+    iterations: u32,
     least: Tensor,
     greatest: Tensor,
 }
@@ -36,6 +63,68 @@ pub(super) struct Written {
     kept: Tensor,
 }
 
+impl Streams {
+    /// Loads `hc_head` with `hc_head_fn`, `hc_head_base` and `hc_head_scale`, if the streams have shares at their end.
+    pub(super) fn load(
+        config: &HyperConfig,
+        hidden: i32,
+        norm_eps: f32,
+        weights: &mut Weights<'_>,
+    ) -> error::Result<Self> {
+        let count = config.streams as i32;
+        let mut head = || -> error::Result<StreamHead> {
+            let mut take = |name: &str, shape: &[i32]| -> error::Result<Tensor> {
+                let stored = weights.take(&format!("hc_head.hc_head_{name}"), shape)?;
+                Ok(stored.astype(Dtype::Float32)?)
+            };
+            let mixing = take("fn", &[count, count * hidden])?;
+            Ok(StreamHead {
+                norm_eps,
+                mixing: mixing.swapaxes(0, 1)?.contiguous()?,
+                base: take("base", &[count])?,
+                scale: take("scale", &[1])?,
+                eps: Tensor::scalar(config.eps, Dtype::Float32)?,
+            })
+        };
+        let head = config.head.then(&mut head).transpose()?;
+        let streams = Self { count, head };
+        weights.materialize(streams.tensors())?;
+        Ok(streams)
+    }
+
+    /// Streams `[rows, streams, hidden]` that begin as the embeddings `[rows, hidden]`.
+    pub(super) fn begin(&self, embedded: &Tensor) -> Result<Tensor> {
+        let (rows, hidden) = (embedded.dim(0), embedded.dim(1));
+        let copied = embedded.reshape(&[rows, 1, hidden])?;
+        copied.broadcast(&[rows, self.count, hidden])
+    }
+
+    /// Their mean, or the sum of their shares, `[rows, hidden]`.
+    pub(super) fn end(&self, streams: &Tensor) -> Result<Tensor> {
+        let Some(head) = &self.head else {
+            let share = Tensor::scalar(1.0 / self.count as f32, streams.dtype())?;
+            return streams.sum(1, false)?.mul(&share);
+        };
+        let numbers = normed(streams, head.norm_eps)?.matmul(&head.mixing)?;
+        let shares = numbers.mul(&head.scale)?.add(&head.base)?.sigmoid()?.add(&head.eps)?;
+        summed(streams, &shares)
+    }
+}
+
+/// All streams `[rows, streams, hidden]` side by side, by the root of their mean square, in 32 bits.
+fn normed(streams: &Tensor, eps: f32) -> Result<Tensor> {
+    let flat = streams.reshape(&[streams.dim(0), -1])?.astype(Dtype::Float32)?;
+    flat.fast_rms_norm(None, eps)
+}
+
+/// The sum of streams `[rows, streams, hidden]` times their shares `[rows, streams]`, in the type of these and then of
+/// the streams.
+fn summed(streams: &Tensor, shares: &Tensor) -> Result<Tensor> {
+    let shares = shares.reshape(&[shares.dim(0), shares.dim(1), 1])?;
+    let sum = streams.astype(shares.dtype())?.mul(&shares)?.sum(1, false)?;
+    sum.astype(streams.dtype())
+}
+
 impl HyperConnection {
     /// Loads `hc_fn`, `hc_base` and `hc_scale` below `path`.
     pub(super) fn load(config: &HyperConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
@@ -46,25 +135,38 @@ impl HyperConnection {
             .weights
             .take(&format!("{path}.hc_fn"), &[numbers, streams * hidden])?;
         let base = loading.weights.take(&format!("{path}.hc_base"), &[numbers])?;
-        let scales = loading.weights.take(&format!("{path}.hc_scale"), &[3])?.to_f32()?;
         let count = streams as usize;
-        let spans = [count, count, count * count];
+        let (spans, magnitude, balance) = match config.between {
+            BetweenStreams::Kept { magnitude } => (vec![count, count], magnitude, None),
+            BetweenStreams::Balanced { iterations, bounds } => {
+                let balance = Balance {
+                    iterations,
+                    least: scalar(bounds.0)?,
+                    greatest: scalar(bounds.1)?,
+                };
+                (vec![count, count, count * count], 2.0, Some(balance))
+            }
+        };
+        let scales = loading
+            .weights
+            .take(&format!("{path}.hc_scale"), &[spans.len() as i32])?
+            .to_f32()?;
         let factors: Vec<f32> = scales
             .iter()
             .zip(spans)
             .flat_map(|(scale, count)| std::iter::repeat_n(*scale, count))
             .collect();
+        // Streams that are not mixed with each other are read and written in 32 bits.
+        let dtype = balance.as_ref().map_or(Dtype::Float32, |_| loading.dtype);
         let connection = Self {
             streams,
-            iterations: config.iterations,
             norm_eps: loading.config.norm.eps,
-            mixing: mixing.astype(loading.dtype)?.swapaxes(0, 1)?.contiguous()?,
+            mixing: mixing.astype(dtype)?.swapaxes(0, 1)?.contiguous()?,
             factors: Tensor::from_f32(&factors, &[numbers]),
             base: base.astype(Dtype::Float32)?,
-            two: scalar(2.0)?,
+            magnitude: scalar(magnitude)?,
             eps: scalar(config.eps)?,
-            least: scalar(config.bounds.0)?,
-            greatest: scalar(config.bounds.1)?,
+            balance,
         };
         loading.weights.materialize(connection.tensors())?;
         Ok(connection)
@@ -74,27 +176,35 @@ impl HyperConnection {
     /// back.
     pub(super) fn read(&self, streams: &Tensor) -> Result<(Tensor, Written)> {
         let (rows, count, dtype) = (streams.dim(0), self.streams, streams.dtype());
-        let flat = streams.reshape(&[rows, -1])?.astype(Dtype::Float32)?;
-        let flat = flat.fast_rms_norm(None, self.norm_eps)?.astype(dtype)?;
+        let flat = normed(streams, self.norm_eps)?.astype(self.mixing.dtype())?;
         let numbers = flat.matmul(&self.mixing)?.astype(Dtype::Float32)?;
         let numbers = numbers.mul(&self.factors)?.add(&self.base)?;
         let shares = numbers.slice(1, 0, 2 * count)?.sigmoid()?;
-        let read = shares.slice(1, 0, count)?.reshape(&[rows, count, 1])?.astype(dtype)?;
-        let shares = shares.slice(1, count, 2 * count)?.mul(&self.two)?;
+        let (read, taken) = (shares.slice(1, 0, count)?, shares.slice(1, count, 2 * count)?);
+        let taken = taken.mul(&self.magnitude)?.reshape(&[rows, count, 1])?;
+        let Some(balance) = &self.balance else {
+            let written = Written {
+                shares: taken.add(&self.eps)?,
+                kept: streams.clone(),
+            };
+            return Ok((summed(streams, &read.add(&self.eps)?)?, written));
+        };
         let between = numbers.slice(1, 2 * count, numbers.dim(1))?;
-        let between = self.balanced(&between.reshape(&[rows, count, count])?)?.astype(dtype)?;
+        let between = self
+            .balanced(balance, &between.reshape(&[rows, count, count])?)?
+            .astype(dtype)?;
         let written = Written {
-            shares: shares.reshape(&[rows, count, 1])?.astype(dtype)?,
+            shares: taken.astype(dtype)?,
             kept: between.matmul(streams)?,
         };
-        Ok((read.mul(streams)?.sum(1, false)?, written))
+        Ok((summed(streams, &read.astype(dtype)?)?, written))
     }
 
     /// Matrices `[rows, streams, streams]` of such logarithms whose rows and columns sum up to about 1 (Sinkhorn).
-    fn balanced(&self, logarithms: &Tensor) -> Result<Tensor> {
-        let bounded = logarithms.clip(&self.least, &self.greatest)?;
+    fn balanced(&self, balance: &Balance, logarithms: &Tensor) -> Result<Tensor> {
+        let bounded = logarithms.clip(&balance.least, &balance.greatest)?;
         let mut matrix = bounded.sub(&bounded.max(2, true)?)?.exp()?;
-        for _ in 0..self.iterations {
+        for _ in 0..balance.iterations {
             for axis in [2, 1] {
                 matrix = matrix.div(&matrix.sum(axis, true)?.add(&self.eps)?)?;
             }
@@ -106,8 +216,9 @@ impl HyperConnection {
 impl Written {
     /// The streams after a part that gave `[rows, hidden]`.
     pub(super) fn with(&self, part: &Tensor) -> Result<Tensor> {
-        let (rows, hidden) = (part.dim(0), part.dim(1));
-        let part = part.reshape(&[rows, 1, hidden])?;
-        self.shares.mul(&part)?.add(&self.kept)
+        let (rows, hidden, wide) = (part.dim(0), part.dim(1), self.shares.dtype());
+        let part = part.reshape(&[rows, 1, hidden])?.astype(wide)?;
+        let sum = self.shares.mul(&part)?.add(&self.kept.astype(wide)?)?;
+        sum.astype(self.kept.dtype())
     }
 }

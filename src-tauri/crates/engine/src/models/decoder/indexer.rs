@@ -2,6 +2,7 @@
 //! a query looks at those of the highest scores. Keys of the index lie in the cache beside those that turn.
 
 use checkpoint::config::mla::IndexerConfig;
+use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
@@ -11,10 +12,7 @@ use crate::error;
 use crate::layers::{top_k_indices, LayerNorm, Linear};
 use crate::models::decoder::by_head::by_head;
 use crate::models::decoder::load_context::LoadContext;
-use crate::models::decoder::step::Step;
-
-/// The epsilon of the norm of its keys.
-const EPS: f32 = 1e-5;
+use crate::models::decoder::step::{Chosen, Step};
 
 /// The index of one layer.
 #[derive(Parameters)]
@@ -23,6 +21,8 @@ pub struct Indexer {
     width: i32,
     top_k: i32,
     rope: usize,
+    /// Numbers of a head before those that turn, if these are the last ones.
+    still: Option<i32>,
     /// From the short vector of a query to the heads.
     wq_b: Linear,
     /// wk and weights_proj side by side.
@@ -40,16 +40,6 @@ pub struct Question {
     pub queries: Tensor,
     /// How much each head counts, the same with a width of 1.
     pub weights: Tensor,
-}
-
-/// The positions that queries look at.
-pub enum Chosen {
-    /// All that they see.
-    All,
-    /// Those of these numbers, for one query, `[positions]`.
-    Of(Tensor),
-    /// Those marked true, `[length, positions]`.
-    Marked(Tensor),
 }
 
 impl Indexer {
@@ -75,9 +65,12 @@ impl Indexer {
             width,
             top_k: config.top_k as i32,
             rope: config.rope,
+            still: config
+                .turns_last
+                .then(|| width - loading.config.ropes[config.rope].dims as i32),
             wq_b: Linear::load(loading.weights, &name("wq_b"), rank, heads * width)?,
             projection: Linear::load_joined(loading.weights, &parts, hidden)?,
-            k_norm: LayerNorm::load(loading.weights, &name("k_norm"), width, EPS)?,
+            k_norm: LayerNorm::load(loading.weights, &name("k_norm"), width, config.eps)?,
             zero,
             one,
             nothing,
@@ -94,7 +87,7 @@ impl Indexer {
     pub(super) fn read(&self, x: &Tensor, squeezed: &Tensor, step: &Step<'_>) -> Result<(Tensor, Question)> {
         let sequences = step.sequences as i32;
         let both = self.projection.forward(x)?;
-        let turned = |heads: &Tensor| step.ropes[self.rope].forward(heads, &step.rotations[self.rope]);
+        let turned = |heads: &Tensor| self.turn(heads, step);
         let key = self.k_norm.forward(&both.slice(1, 0, self.width)?)?;
         let weights = both.slice(1, self.width, self.width + self.heads)?;
         let queries = by_head(&self.wq_b.forward(squeezed)?, self.heads, sequences)?;
@@ -105,8 +98,20 @@ impl Indexer {
         Ok((turned(&by_head(&key, 1, sequences)?)?, question))
     }
 
+    /// Heads `[…, width]` whose numbers have turned. Those that keep still come last, in keys as in queries.
+    fn turn(&self, heads: &Tensor, step: &Step<'_>) -> Result<Tensor> {
+        let turned = |heads: &Tensor| step.ropes[self.rope].forward(heads, &step.rotations[self.rope]);
+        match self.still {
+            None => turned(heads),
+            Some(still) => {
+                let turning = turned(&heads.slice(3, still, self.width)?)?;
+                concatenate(&[&turning, &heads.slice(3, 0, still)?], 3)
+            }
+        }
+    }
+
     /// The positions that queries of one sequence look at, by the keys `[1, 1, positions, width]` of all.
-    pub fn choose(&self, queries: &Tensor, weights: &Tensor, keys: &Tensor) -> Result<Chosen> {
+    pub(super) fn choose(&self, queries: &Tensor, weights: &Tensor, keys: &Tensor) -> Result<Chosen> {
         let (length, positions) = (queries.dim(2), keys.dim(2));
         if positions <= self.top_k {
             return Ok(Chosen::All);

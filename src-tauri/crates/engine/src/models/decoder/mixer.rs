@@ -22,6 +22,7 @@ use crate::models::decoder::mamba::Mamba;
 use crate::models::decoder::mamba2::Mamba2;
 use crate::models::decoder::mla::Mla;
 use crate::models::decoder::rg_lru::RgLru;
+use crate::models::decoder::rwkv::Rwkv;
 use crate::models::decoder::step::Step;
 
 /// A mixer of any kind.
@@ -39,6 +40,7 @@ pub(super) enum Mixer {
     Mamba2(Box<Mamba2>),
     Joint(Box<Joint>),
     RgLru(Box<RgLru>),
+    Rwkv(Rwkv),
 }
 
 impl Mixer {
@@ -61,6 +63,7 @@ impl Mixer {
             decoder::Mixer::Mamba(config) => Self::Mamba(Box::new(Mamba::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::Mamba2(config) => Self::Mamba2(Box::new(Mamba2::load(config, &at("mamba"), loading)?)),
             decoder::Mixer::RgLru(config) => Self::RgLru(Box::new(RgLru::load(config, &at("recurrent"), loading)?)),
+            decoder::Mixer::Rwkv(config) => Self::Rwkv(Rwkv::load(config, &path, loading)?),
             decoder::Mixer::Joint(config) => Self::Joint(Box::new(Joint::load(config, &path, loading)?)),
             decoder::Mixer::Attention(config) => {
                 let looped = LoopAttention::load(config, layer, loading)?;
@@ -94,7 +97,8 @@ impl Mixer {
             | Self::Lightning(_)
             | Self::Mamba(_)
             | Self::Mamba2(_)
-            | Self::RgLru(_) => Cache::Recurrent(RecurrentCache::default()),
+            | Self::RgLru(_)
+            | Self::Rwkv(_) => Cache::Recurrent(RecurrentCache::default()),
             Self::CrossAttention(_) => Cache::Cross(CrossCache::default()),
         }]
     }
@@ -112,6 +116,7 @@ impl Mixer {
             | Self::Mamba(_)
             | Self::Mamba2(_)
             | Self::RgLru(_)
+            | Self::Rwkv(_)
             | Self::Linear(_)
             | Self::CrossAttention(_) => None,
         }
@@ -135,6 +140,7 @@ impl Mixer {
             Self::Mamba(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::Mamba2(mamba) => mamba.forward(&stream.normed(norm)?, caches),
             Self::RgLru(unit) => unit.forward(&stream.normed(norm)?, caches),
+            Self::Rwkv(part) => part.forward(&stream.normed(norm)?, step, caches),
             Self::Joint(joint) => joint.forward(&stream.normed(norm)?, step, caches),
             Self::CrossAttention(_) => unreachable!("its layer asks it itself"),
         }

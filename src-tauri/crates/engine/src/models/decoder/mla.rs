@@ -1,6 +1,7 @@
 //! Multi-head latent attention, MLA (DeepSeek-V2, arXiv:2405.04434). For each position the cache keeps the latent, the
 //! short vector that keys and values of all heads are made from, and the rotary part of the key, which all heads share.
 
+use checkpoint::config::decoder::GateSource;
 use checkpoint::config::mla::MlaConfig;
 use mlx::device::{device, Device};
 use mlx::ops::{concatenate, Mask};
@@ -13,10 +14,10 @@ use crate::cache::{Cache, KvView, PlainCache};
 use crate::error;
 use crate::layers::{each_sequence, scaled_dot_product_attention, Linear, RmsNorm};
 use crate::models::decoder::by_head::by_head;
-use crate::models::decoder::indexer::{Chosen, Indexer};
+use crate::models::decoder::indexer::Indexer;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::output_gate::OutputGate;
-use crate::models::decoder::step::Step;
+use crate::models::decoder::step::{Chosen, Step};
 use crate::products::product_check::Layout;
 use crate::weights::{Matrix, Weights};
 
@@ -44,6 +45,10 @@ pub struct Mla {
     o_proj: Linear,
     /// The index of the positions that are looked at.
     indexer: Option<Indexer>,
+    /// True if an earlier layer's index chooses these.
+    follows: bool,
+    /// `[heads]`.
+    sinks: Option<Tensor>,
     /// Factor of the scores.
     scale: Tensor,
     /// Factor of the rotary part of queries, in addition to the scale.
@@ -96,10 +101,18 @@ impl Mla {
             (Some(indexer), Some(rank)) => Some(Indexer::load(indexer, rank as i32, &name("indexer"), loading)?),
             (Some(_) | None, _) => None,
         };
-        let gate = |weights: &mut Weights<'_>| {
-            let proj = Linear::load(weights, &name("g_proj"), hidden, heads)?;
-            Ok::<_, error::Error>((OutputGate::by_head(heads), proj))
+        let gate = |source: GateSource, weights: &mut Weights<'_>| {
+            let width = match source {
+                GateSource::Heads => 1,
+                GateSource::Queries | GateSource::Numbers => value_dim,
+            };
+            let proj = Linear::load(weights, &name("g_proj"), hidden, heads * width)?;
+            Ok::<_, error::Error>((OutputGate::logistic(heads, width), proj))
         };
+        let gate = config.gate.map(|source| gate(source, loading.weights)).transpose()?;
+        let sinks = || loading.weights.take(&name("sinks"), &[heads]);
+        let sinks = config.sinks.then(sinks).transpose()?;
+        let sinks = sinks.map(|sinks| sinks.astype(loading.dtype)).transpose()?;
         let mla = Self {
             heads,
             rank,
@@ -113,9 +126,11 @@ impl Mla {
             kv_a_layernorm: latent_norm(config, &name("kv_a_layernorm"), loading)?,
             keys,
             values,
-            gate: config.gated.then(|| gate(loading.weights)).transpose()?,
+            gate,
             o_proj: Linear::load(loading.weights, &name("o_proj"), heads * value_dim, hidden)?,
             indexer,
+            follows: config.follows,
+            sinks,
             scale: Tensor::scalar(config.scale, loading.dtype)?,
             mscale: Tensor::optional_scalar(mscale, loading.dtype)?,
         };
@@ -172,8 +187,10 @@ impl Mla {
                     let index_keys = all.slice(3, self.rope_dim, self.rope_dim + indexer.width())?;
                     let (queries, weights) = (rows.of(&question.queries)?, rows.of(&question.weights)?);
                     let chosen = indexer.choose(&queries, &weights, &index_keys)?;
+                    step.keep_chosen(rows.index(), &chosen);
                     (all.slice(3, 0, self.rope_dim)?, chosen)
                 }
+                None if self.follows => (all, step.chosen(rows.index())),
                 None => (all, Chosen::All),
             };
             let scaling = step.query_scaling[rows.index()].as_ref();
@@ -201,7 +218,7 @@ impl Mla {
                 values: self.values.expand(&latents)?,
             };
             let queries = concatenate(&[&nope, &rotated], 3)?;
-            scaled_dot_product_attention(&queries, &seen, 1.0, mask, None)
+            scaled_dot_product_attention(&queries, &seen, 1.0, mask, self.sinks.as_ref())
         })?;
         match &self.gate {
             Some((gate, proj)) => self.o_proj.forward(&gate.apply(&attended, &proj.forward(x)?)?),
@@ -215,7 +232,16 @@ impl Mla {
         let as_rows = |x: &Tensor, width: i32| x.reshape(&[1, 1, self.heads, width]);
         let nope = as_rows(&self.keys.to_latent(nope)?, self.rank)?.matmul(&latents.swapaxes(2, 3)?)?;
         let scores = as_rows(rotated, self.rope_dim)?.addmm(&keys.swapaxes(2, 3)?, &nope)?;
-        let found = scores.softmax(3, true)?.matmul(latents)?;
+        let shares = match &self.sinks {
+            None => scores.softmax(3, true)?,
+            Some(sinks) => {
+                let sinks = sinks.reshape(&[1, 1, self.heads, 1])?;
+                concatenate(&[&scores, &sinks], 3)?
+                    .softmax(3, true)?
+                    .slice(3, 0, scores.dim(3))?
+            }
+        };
+        let found = shares.matmul(latents)?;
         let values = self.values.expand(&found.reshape(&[1, self.heads, 1, self.rank])?)?;
         values.reshape(&[1, self.heads * self.value_dim])
     }

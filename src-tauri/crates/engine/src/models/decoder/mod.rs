@@ -5,6 +5,8 @@
 //! [`Mixer`](mixer::Mixer) or [`FeedForward`](feed_forward::FeedForward), and one arm in each `match` of its file.
 
 mod attention;
+mod attention_weights;
+mod block_index;
 mod by_head;
 mod cross_attention;
 mod delta_net;
@@ -25,6 +27,8 @@ mod mamba2;
 mod mixer;
 mod mla;
 mod mlp;
+mod names;
+mod ngrams;
 mod norm;
 mod output_gate;
 mod plain_mlp;
@@ -32,13 +36,17 @@ mod positions;
 mod residual_add;
 mod rg_lru;
 mod router;
+mod rwkv;
 mod shortcut;
 mod sparse_moe;
 mod step;
+mod stripes;
 
 use std::cell::RefCell;
 
-use checkpoint::config::decoder::{self, DecoderConfig, LmHead, NormConfig, OriginalMark, QueryScaling};
+use checkpoint::config::decoder::{
+    self, DecoderConfig, EmbeddingNorm, HalvedLayers, HyperConfig, LmHead, NormConfig, OriginalMark, QueryScaling,
+};
 use mlx::parameters::Parameters;
 use mlx::recording;
 use mlx::tensor::Tensor;
@@ -49,9 +57,11 @@ use crate::error::{self, Error};
 use crate::layers::{ones, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
+use hyper::Streams;
 use layer::Layer;
 use layer_order::LayerOrder;
 use load_context::LoadContext;
+use ngrams::Ngrams;
 use norm::Norm;
 use positions::Positions;
 use residual_add::ResidualAdd;
@@ -66,7 +76,9 @@ pub struct Decoder {
     readable: u32,
     embed_tokens: Embedding,
     /// The norm of embeddings.
-    embedding_norm: Option<RmsNorm>,
+    embedding_norm: Option<Norm>,
+    /// Tables of short runs of tokens.
+    ngrams: Option<Ngrams>,
     /// A vector for each position, added to embeddings.
     embed_positions: Option<Positions>,
     embedding_multiplier: Option<Tensor>,
@@ -90,14 +102,16 @@ pub struct Decoder {
     /// True if several texts may be read one after another in one pass.
     packs: bool,
     bidirectional: bool,
-    /// Streams between the layers.
-    streams: i32,
+    /// Several streams between the layers.
+    streams: Option<Streams>,
     /// True if the second loop reads the keys of the first one.
     loop_window: bool,
     /// True if every layer adds the embeddings.
     gains: bool,
     logits_factor: Option<Tensor>,
     softcap: Option<Tensor>,
+    /// The summand of logits by which some tokens are never written, `[1, vocabulary]`.
+    unwritten: Option<Tensor>,
 }
 
 impl Decoder {
@@ -108,8 +122,10 @@ impl Decoder {
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
         config.renames.iter().for_each(|table| weights.rename(table));
-        if config.halved_layers {
-            weights.rename_each(of_half);
+        match config.halved_layers {
+            Some(HalvedLayers::Numbered) => weights.rename_each(names::of_half),
+            Some(HalvedLayers::Named) => weights.rename_each(names::of_named_half),
+            None => {}
         }
         let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
@@ -130,7 +146,11 @@ impl Decoder {
         let embeddings = vocabulary + config.read_only_tokens as i32;
         let embed_tokens = Embedding::load(weights, "embed_tokens", embeddings, hidden)?;
         let embed_positions = Positions::load(config, weights)?;
-        let embedding_norm = || Ok::<_, mlx::Error>(RmsNorm::new(ones(hidden, dtype)?, config.norm.eps));
+        let embedding_norm = |kind: EmbeddingNorm| match kind {
+            EmbeddingNorm::Bare => Ok(Norm::Rms(RmsNorm::new(ones(hidden, dtype)?, config.norm.eps))),
+            EmbeddingNorm::OfStream => Norm::load(weights, "embed_norm", hidden, config.norm, dtype),
+        };
+        let embedding_norm = config.embedding_norm.map(embedding_norm).transpose()?;
         // Before the layers, because dequantizing and transposing it takes the most memory of all, which is free while
         // little else is loaded.
         let lm_head = match config.lm_head {
@@ -152,11 +172,14 @@ impl Decoder {
             windows: &mut windows,
             caches: 0,
         };
+        let streams = |hyper: HyperConfig| Streams::load(&hyper, hidden, config.norm.eps, loading.weights);
+        let streams = config.hyper.map(streams).transpose()?;
         let numbers = (0..).filter(|number| !config.absent_layers.contains(number));
         let layers: Vec<Layer> = numbers
             .zip(&config.layers)
             .map(|(number, layer)| Layer::load(layer, number as usize, &mut loading))
             .collect::<error::Result<_>>()?;
+        let kept = loading.caches;
         let order = LayerOrder::new(layers.iter().map(|layer| layer.caches.clone()), config.loops);
         let model = Self {
             hidden_size: config.hidden_size,
@@ -166,7 +189,8 @@ impl Decoder {
             bidirectional: config.bidirectional,
             lm_head,
             embed_tokens,
-            embedding_norm: config.embedding_norm.then(embedding_norm).transpose()?,
+            ngrams: Ngrams::load(config, kept, weights)?,
+            embedding_norm,
             embed_positions,
             embedding_multiplier: scalar(config.embedding_multiplier)?,
             residual_add: ResidualAdd::new(config, dtype)?,
@@ -192,12 +216,13 @@ impl Decoder {
             norm,
             gains: config.gains,
             loop_window: config.loop_window.is_some(),
-            streams: config.hyper.map_or(1, |hyper| hyper.streams as i32),
+            streams,
             logits_factor: match config.gains {
                 true => Some(weights.take("lm_head_gain.w_g", &[1])?),
                 false => scalar(config.logits_divisor.map(f32::recip))?,
             },
             softcap: scalar(config.logits_softcap)?,
+            unwritten: names::unwritten(config.unwritten, config.vocab_size, dtype)?,
         };
         weights.materialize(model.tensors())?;
         Ok(model)
@@ -232,6 +257,7 @@ impl Decoder {
     pub fn caches(&self) -> Vec<Cache> {
         let run = self.order.run();
         run.flat_map(|(step, layer)| self.layers[layer].caches(self.order.is_again(step)))
+            .chain(self.ngrams.as_ref().map(|_| Ngrams::cache()))
             .collect()
     }
 
@@ -241,10 +267,23 @@ impl Decoder {
         let length = input.ids.size() / sequences.len();
         let mut step = self.step(input, length, sequences)?;
         let places = self.places(length, sequences)?;
-        let embedded = input.place(self.embed(input.ids, places.as_ref())?)?;
+        let embedded = self.embed(input.ids, places.as_ref())?;
+        let embedded = match &self.ngrams {
+            Some(ngrams) => {
+                let caches = &mut of_layer(sequences, ngrams.place()..ngrams.place() + 1);
+                ngrams.add(&embedded, input.ids, caches)?
+            }
+            None => embedded,
+        };
+        let embedded = input.place(embedded)?;
         step.embedded = self.gains.then(|| embedded.clone());
-        if self.streams > 1 {
-            return self.forward_streams(&embedded, &step, sequences);
+        if let Some(streams) = &self.streams {
+            let mut between = streams.begin(&embedded)?;
+            for (index, layer) in self.order.run() {
+                let caches = &mut of_layer(sequences, self.order.caches(index));
+                between = self.layers[layer].forward_streams(between, &step, caches)?;
+            }
+            return streams.end(&between);
         }
         let mut stream = ResidualStream::new(embedded);
         let mut waiting = None;
@@ -263,19 +302,6 @@ impl Decoder {
             }
         }
         Ok(stream.sum()?.clone())
-    }
-
-    /// The same with several streams, of which each begins as the embeddings; the mean of them comes out.
-    fn forward_streams(&self, embedded: &Tensor, step: &Step<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
-        let (rows, hidden) = (embedded.dim(0), embedded.dim(1));
-        let copied = embedded.reshape(&[rows, 1, hidden])?;
-        let mut streams = copied.broadcast(&[rows, self.streams, hidden])?;
-        for (index, layer) in self.order.run() {
-            let caches = &mut of_layer(sequences, self.order.caches(index));
-            streams = self.layers[layer].forward_streams(streams, step, caches)?;
-        }
-        let share = Tensor::scalar(1.0 / self.streams as f32, embedded.dtype())?;
-        streams.sum(1, false)?.mul(&share)
     }
 
     /// Ends a loop before another one.
@@ -358,6 +384,8 @@ impl Decoder {
             query_scaling: offsets.iter().map(scale).collect(),
             again: false,
             first_loop: RefCell::default(),
+            chosen: RefCell::default(),
+            first_values: RefCell::default(),
             embedded: None,
             images: input.images,
         })
@@ -370,8 +398,11 @@ impl Decoder {
         if let Some(factor) = &self.logits_factor {
             logits = logits.mul(factor)?;
         }
-        Ok(match &self.softcap {
-            Some(cap) => logits.div(cap)?.tanh()?.mul(cap)?,
+        if let Some(cap) = &self.softcap {
+            logits = logits.div(cap)?.tanh()?.mul(cap)?;
+        }
+        Ok(match &self.unwritten {
+            Some(unwritten) => logits.add(unwritten)?,
             None => logits,
         })
     }
@@ -423,21 +454,6 @@ fn turn_projections(config: &DecoderConfig, weights: &mut Weights<'_>) -> error:
     weights.turn(|name| name.starts_with("layers.") && projections.iter().any(|projection| name.ends_with(projection)))
 }
 
-/// The name of a tensor of a layer that is two here: `layers.3.self_attn.1.…` is `layers.7.self_attn.…`, and what both
-/// halves share belongs to the first.
-fn of_half(name: &str) -> Option<String> {
-    let (layer, rest) = name.strip_prefix("layers.")?.split_once('.')?;
-    let (first, (part, inner)) = (layer.parse::<u32>().ok()?.checked_mul(2)?, rest.split_once('.')?);
-    match (part, inner.split_once('.')) {
-        ("mlps", Some((half, inner))) => Some(format!("layers.{}.mlp.{inner}", first + half.parse::<u32>().ok()?)),
-        (_, Some((half, inner))) if matches!(half, "0" | "1") => {
-            let half = u32::from(half == "1");
-            Some(format!("layers.{}.{part}.{inner}", first + half))
-        }
-        _ => Some(format!("layers.{first}.{rest}")),
-    }
-}
-
 /// The ropes for the heads of the layers that use them.
 fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> error::Result<Vec<Rope>> {
     let heads = config
@@ -452,9 +468,11 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
                 indexer.map(|indexer| indexer.head_dim)
             }
             decoder::Mixer::Lightning(lightning) if lightning.rope == index => Some(lightning.width),
-            mixer => mixer
-                .attention()
-                .and_then(|attention| (attention.rope == Some(index)).then_some(attention.head_dim)),
+            mixer => mixer.attention().and_then(|attention| {
+                let own = (attention.rope == Some(index)).then_some(attention.head_dim);
+                let of_index = attention.block_index.filter(|blocks| blocks.rope == index);
+                own.or(of_index.map(|blocks| blocks.head_dim))
+            }),
         })
     };
     config

@@ -34,11 +34,11 @@ impl OutputGate {
         }))
     }
 
-    /// A logistic gate of one number for each head.
-    pub fn by_head(heads: i32) -> Self {
+    /// A logistic gate of `width` numbers for each head: one, or as many as the head has.
+    pub fn logistic(heads: i32, width: i32) -> Self {
         Self {
             heads,
-            width: 1,
+            width,
             zero: None,
         }
     }

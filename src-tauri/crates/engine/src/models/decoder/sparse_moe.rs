@@ -108,6 +108,9 @@ impl SparseMoe {
             bias: config.bias,
             gated: config.activation.is_gated(),
         };
+        if config.shared.is_some() {
+            loading.weights.part_shared_expert(path, count)?;
+        }
         let activation = Activation::new(config.activation, loading.dtype)?;
         // If what goes in is weighed, each of a token's experts gets something else.
         let on_input = config.router.on_input;

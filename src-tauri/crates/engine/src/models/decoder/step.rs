@@ -28,10 +28,40 @@ pub(super) struct Step<'a> {
     pub(super) again: bool,
     /// The keys and values that each layer saw in the first loop, for each sequence, if the second one reads them.
     pub(super) first_loop: RefCell<Vec<Vec<KvView>>>,
+    /// The positions that the last index chose, for each sequence.
+    pub(super) chosen: RefCell<Vec<Chosen>>,
+    /// The values of the first layer, if others mix them with theirs.
+    pub(super) first_values: RefCell<Option<Tensor>>,
     /// The stream before the first layer, if layers add it.
     pub(super) embedded: Option<Tensor>,
     /// Images of the chunk.
     pub(super) images: &'a [ChunkImage],
+}
+
+/// The positions that queries of one sequence look at, by an index.
+#[derive(Clone)]
+pub(super) enum Chosen {
+    /// All that they see.
+    All,
+    /// Those of these numbers, for one query, `[positions]`.
+    Of(Tensor),
+    /// Those marked true, `[length, positions]`.
+    Marked(Tensor),
+}
+
+impl Step<'_> {
+    /// Keeps the positions that an index chose for the queries of a sequence.
+    pub(super) fn keep_chosen(&self, sequence: usize, chosen: &Chosen) {
+        let mut kept = self.chosen.borrow_mut();
+        let sequences = kept.len().max(sequence + 1);
+        kept.resize(sequences, Chosen::All);
+        kept[sequence] = chosen.clone();
+    }
+
+    /// Those that the last index chose for it.
+    pub(super) fn chosen(&self, sequence: usize) -> Chosen {
+        self.chosen.borrow().get(sequence).cloned().unwrap_or(Chosen::All)
+    }
 }
 
 /// The view of the next positions of a sequence in layers that stay in their chunk.

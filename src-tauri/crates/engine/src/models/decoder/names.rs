@@ -1,0 +1,45 @@
+//! Names of tensors whose layers are two here, and tokens of the vocabulary that stand for nothing.
+
+use mlx::tensor::Tensor;
+use mlx::{Dtype, Result};
+
+/// Zero for each of the tokens `[1, vocabulary]`, and less than everything for those in these runs, if there are any.
+pub(super) fn unwritten(runs: &[(u32, u32)], vocabulary: u32, dtype: Dtype) -> Result<Option<Tensor>> {
+    if runs.iter().all(|(first, _)| *first >= vocabulary) {
+        return Ok(None);
+    }
+    let never = |token: u32| runs.iter().any(|(first, end)| (*first..*end).contains(&token));
+    let number = |token: u32| if never(token) { f32::NEG_INFINITY } else { 0.0 };
+    let numbers: Vec<f32> = (0..vocabulary).map(number).collect();
+    Tensor::from_f32(&numbers, &[1, vocabulary as i32])
+        .astype(dtype)
+        .map(Some)
+}
+
+/// The name of a tensor of a layer that is two here: `layers.3.self_attn.1.…` is `layers.7.self_attn.…`, and what both
+/// halves share belongs to the first.
+pub(super) fn of_half(name: &str) -> Option<String> {
+    let (layer, rest) = name.strip_prefix("layers.")?.split_once('.')?;
+    let (first, (part, inner)) = (layer.parse::<u32>().ok()?.checked_mul(2)?, rest.split_once('.')?);
+    match (part, inner.split_once('.')) {
+        ("mlps", Some((half, inner))) => Some(format!("layers.{}.mlp.{inner}", first + half.parse::<u32>().ok()?)),
+        (_, Some((half, inner))) if matches!(half, "0" | "1") => {
+            let half = u32::from(half == "1");
+            Some(format!("layers.{}.{part}.{inner}", first + half))
+        }
+        _ => Some(format!("layers.{first}.{rest}")),
+    }
+}
+
+/// The same if `attn` and its norm are the first half, and `ffn` and its norm the second.
+pub(super) fn of_named_half(name: &str) -> Option<String> {
+    let (layer, rest) = name.strip_prefix("layers.")?.split_once('.')?;
+    let (first, (part, inner)) = (layer.parse::<u32>().ok()?.checked_mul(2)?, rest.split_once('.')?);
+    let (half, part) = match part {
+        "attn_norm" => (0, "input_layernorm"),
+        "ffn_norm" => (1, "input_layernorm"),
+        "ffn" => (1, part),
+        _ => (0, part),
+    };
+    Some(format!("layers.{}.{part}.{inner}", first + half))
+}
