@@ -5,8 +5,6 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::oracle::Variant;
-
 fn file() -> Option<PathBuf> {
     std::env::var_os("PONDER_MODEL_FIGURES").map(PathBuf::from)
 }
@@ -19,9 +17,9 @@ pub fn or_all<'a>(daily: &[&'a str]) -> Vec<&'a str> {
     }
 }
 
-/// Adds a figure of a variant: the largest difference of a logit, or 0 where tokens are the same.
-pub fn keep(check: &str, variant: &Variant, figure: f32) {
+/// Adds a figure of a model type: the largest difference of a logit, or 0 where tokens are the same.
+pub fn keep(check: &str, model_type: &str, figure: f32) {
     let Some(file) = file() else { return };
     let mut file = OpenOptions::new().create(true).append(true).open(file).unwrap();
-    writeln!(file, "{}\t{check}\t{figure:.1e}", variant.model_type).unwrap();
+    writeln!(file, "{model_type}\t{check}\t{figure:.1e}").unwrap();
 }

@@ -83,6 +83,10 @@ fn wrong_drafts_leave_nothing_behind_in_any_family() {
     let (mut failures, mut tokens, mut passes) = (Vec::new(), 0, 0);
     for variant in &written.variants {
         let (name, before) = (&variant.name, failures.len());
+        // Several rows times packed weights are rounded otherwise than one, and a rope may depend on the length.
+        if !FAMILIES.contains(&name.as_str()) && (variant.quantized || !variant.steps_alike) {
+            continue;
+        }
         let model = source(&written.model(name));
         let mut kinds = vec![
             (70, Sampling::greedy(), None),
@@ -106,7 +110,7 @@ fn wrong_drafts_leave_nothing_behind_in_any_family() {
             passes += made;
         }
         if failures.len() == before {
-            measured::keep("drafts", variant, 0.0);
+            measured::keep("drafts", &variant.model_type, 0.0);
         }
     }
     println!(

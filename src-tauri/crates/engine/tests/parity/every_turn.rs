@@ -70,7 +70,7 @@ async fn a_turn_after_another_says_what_a_cold_run_says() {
             assert_eq!(second.tokens, expected.tokens, "{name}: the second turn");
             assert_eq!(again.tokens, expected.tokens, "{name}: another answer");
         }
-        measured::keep("turns", variant, 0.0);
+        measured::keep("turns", &variant.model_type, 0.0);
         cached += usage.cached_tokens + usage_again.cached_tokens;
         read += usage.prefilled_tokens + usage_again.prefilled_tokens;
     }

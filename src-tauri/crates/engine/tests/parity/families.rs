@@ -364,10 +364,10 @@ fn compare(python: &Path, seed: u64) {
     println!("{}", table(&written, &rows));
     for (variant, row) in written.variants.iter().zip(&rows) {
         if let Some(Exact { all, chunks, steps, .. }) = row.exact {
-            measured::keep("logits", variant, all.max(chunks).max(steps));
+            measured::keep("logits", &variant.model_type, all.max(chunks).max(steps));
         }
         if let Some(Kv8 { all, .. }) = row.kv8 {
-            measured::keep("kv 8", variant, all);
+            measured::keep("kv 8", &variant.model_type, all);
         }
     }
     let missing: Vec<&str> = named(&written, &rows, |row| row.missing.is_some());

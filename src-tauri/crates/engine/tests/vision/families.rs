@@ -2,8 +2,8 @@
 //! turns; read at once, in chunks and token by token; with packed weights and packed keys.
 
 use crate::common::oracle::{python, seed};
-use crate::common::source;
 use crate::common::vision::{apart, changed, Case, Figures, Row, Written};
+use crate::common::{measured, source};
 use engine::MlxEngine;
 use protocol::{FolderSource, KvBits};
 
@@ -157,6 +157,10 @@ fn compare(written: &Written) {
                 ..Found::default()
             });
             table += &line(row, case, &found);
+            if found.failures.is_empty() {
+                measured::keep("logits", &row.model_type, found.all.max(found.chunks));
+                measured::keep("kv 8", &row.model_type, found.kv);
+            }
             worst = worst.max(found.all).max(found.chunks);
             if !found.failures.is_empty() {
                 failed.push(format!("{} {}", row.name, case.case));

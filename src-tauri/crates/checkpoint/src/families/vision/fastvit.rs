@@ -33,7 +33,7 @@ const TOKEN: u32 = 64;
 /// Places along a side of the smallest grid, which the last convolutions cover.
 const PLACES: u32 = 7;
 
-/// What is known of the tower before the weights.
+/// The parts of the tower that are known before the weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FastVitConfig {
     /// Width of its features.

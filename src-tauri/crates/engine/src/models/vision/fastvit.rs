@@ -172,7 +172,7 @@ fn activated(x: FeatureMap, gelu: &Pointwise) -> Result<FeatureMap> {
 }
 
 impl Part {
-    /// What lies at a place of the network: one part, or the blocks of a stage; nothing if the network ends before it.
+    /// The layers at a place of the network: one part, or the blocks of a stage; nothing if the network ends before it.
     fn load(path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Vec<Self>> {
         if loading.has(&format!("{path}.reparam_conv")) {
             let positions = Convolution::load_centered(&format!("{path}.reparam_conv"), 1, loading)?;
