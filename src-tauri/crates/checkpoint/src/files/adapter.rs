@@ -301,7 +301,8 @@ mod tests {
             ("model.layers.0.a.lora_a", &[2, 1]),
             ("model.layers.0.a.lora_b", &[1, 2]),
         ];
-        let cases: [(&str, &[(&str, &[u64])], &str); 8] = [
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a [u64])], &'a str);
+        let cases: [Case<'_>; 8] = [
             (r#"{"fine_tune_type": "full"}"#, one, "whole weights"),
             (
                 r#"{"fine_tune_type": "oft", "lora_parameters": {"scale": 1}}"#,
