@@ -51,7 +51,7 @@ enum Command {
     Stops(stops::StopsArgs),
     /// Print logits
     Logits(logits::LogitsArgs),
-    /// Print the tokens of greedy responses to many prompts, several at a time
+    /// Print the tokens of responses to many prompts, several at a time
     Answers(answers::AnswersArgs),
 }
 

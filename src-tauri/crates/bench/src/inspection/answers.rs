@@ -37,6 +37,8 @@ enum Way {
     KvFour,
     KvEight,
     Schema,
+    /// With a temperature and a seed.
+    Drawn,
     /// Stopped after some tokens.
     Cancelled(usize),
 }
@@ -51,12 +53,13 @@ struct Answer {
 
 impl Way {
     fn of(index: usize) -> Self {
-        match index % 6 {
+        match index % 7 {
             0 => Self::Plain,
             1 => Self::Repeating,
             2 => Self::KvFour,
             3 => Self::KvEight,
             4 => Self::Schema,
+            5 => Self::Drawn,
             _ => Self::Cancelled(1 + index % 7),
         }
     }
@@ -68,12 +71,13 @@ impl Way {
             Self::KvFour => "kv 4",
             Self::KvEight => "kv 8",
             Self::Schema => "schema",
+            Self::Drawn => "drawn",
             Self::Cancelled(_) => "cancelled",
         }
     }
 }
 
-/// Prints the tokens of greedy responses to many prompts, several at a time and in different ways: two programs, or one in
+/// Prints the tokens of responses to many prompts, several at a time and in different ways: two programs, or one in
 /// two environments, are compared by them.
 ///
 /// # Errors
@@ -85,9 +89,15 @@ pub async fn run(args: AnswersArgs) -> Result<()> {
         let way = Way::of(index);
         let request = Request {
             thinking: Some(Thinking::Off),
-            sampling: Sampling {
-                temperature: Some(0.0),
-                ..Sampling::default()
+            sampling: match way {
+                Way::Drawn => Sampling {
+                    temperature: Some(0.7),
+                    top_p: Some(0.95),
+                    top_k: Some(20),
+                    seed: Some(index as u64),
+                    ..Sampling::default()
+                },
+                _ => Sampling::greedy(),
             },
             // Batches shrink one by one.
             max_tokens: Some(args.generate.saturating_sub(index as u32 % 5).max(1)),

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::median::median;
 use super::numbers::{at_least_one, at_least_two, up_to};
 use super::peer;
+use super::sampling::SamplingArgs;
 use crate::subject::SubjectArgs;
 
 /// The most sequences that decode at once.
@@ -31,6 +32,8 @@ pub struct BatchArgs {
     /// Repetitions; medians are printed
     #[arg(long, value_name = "N", default_value = "5", value_parser = at_least_one())]
     repeat: usize,
+    #[command(flatten)]
+    sampling: SamplingArgs,
     /// A script that measures mlx-lm's BatchGenerator; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
@@ -48,7 +51,12 @@ pub async fn run(args: BatchArgs) -> Result<()> {
     let sizes = &args.sequences;
     let (mut ours, mut peers) = (vec![Vec::new(); sizes.len()], vec![Vec::new(); sizes.len()]);
     for _ in 0..args.repeat {
-        let measured = engine.bench_batch(model.clone(), sizes.clone(), args.prompt_tokens, args.generate)?;
+        let measured = engine.bench_batch(
+            model.clone(),
+            sizes.clone(),
+            (args.prompt_tokens, args.generate),
+            args.sampling.sampling(),
+        )?;
         for (rates, figures) in ours.iter_mut().zip(measured) {
             rates.push(figures.tokens_per_second);
         }

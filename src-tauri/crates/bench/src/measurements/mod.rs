@@ -10,6 +10,7 @@ mod noisy_copy;
 mod numbers;
 mod peer;
 pub mod perplexity;
+mod sampling;
 pub mod speed;
 pub mod turns;
 pub mod vision;

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::median::median;
 use super::numbers::{at_least_one, at_least_two};
 use super::peer;
+use super::sampling::SamplingArgs;
 use crate::subject::{versions, SubjectArgs};
 
 /// `ponder-bench speed`.
@@ -30,6 +31,8 @@ pub struct SpeedArgs {
     /// Repetitions; medians are printed
     #[arg(long, value_name = "N", default_value = "5", value_parser = at_least_one())]
     repeat: usize,
+    #[command(flatten)]
+    sampling: SamplingArgs,
     /// A script that measures mlx-lm and prints the same figures; run with the Python of PONDER_ORACLE_PYTHON
     #[arg(long, value_name = "SCRIPT")]
     peer: Option<PathBuf>,
@@ -88,7 +91,12 @@ pub async fn run(args: SpeedArgs) -> Result<()> {
     let (versions, preload) = (versions(&engine)?, peer::preload());
     let mut lengths: Vec<Runs> = args.prompt_tokens.iter().map(|_| Runs::default()).collect();
     for _ in 0..args.repeat {
-        let measured = engine.bench(model.clone(), args.prompt_tokens.clone(), args.generate)?;
+        let measured = engine.bench(
+            model.clone(),
+            args.prompt_tokens.clone(),
+            args.generate,
+            args.sampling.sampling(),
+        )?;
         let device = engine.loaded().pop().map(|info| info.device).unwrap_or_default();
         for (runs, figures) in lengths.iter_mut().zip(measured) {
             let predicted = predicted(&model, &device, figures.prompt_tokens + args.generate);

@@ -2,7 +2,7 @@
 
 use mlx::{blas, device, memory};
 use prompt::ChatProcessor;
-use protocol::{FolderSource, KvBits, Request};
+use protocol::{FolderSource, KvBits, Request, Sampling};
 
 use crate::answer::images;
 use crate::answer::request::{folder, read_prompt};
@@ -71,8 +71,9 @@ impl MlxEngine {
         model: FolderSource,
         prompts: Vec<usize>,
         generate: usize,
+        sampling: Sampling,
     ) -> protocol::Result<Vec<BenchFigures>> {
-        self.call(move |worker| speed::bench(worker, &model, &prompts, generate))
+        self.call(move |worker| speed::bench(worker, &model, &prompts, generate, &sampling))
     }
 
     /// Measures how fast each number of sequences decodes `generate` tokens together, after prompts of `prompt` tokens.
@@ -81,10 +82,10 @@ impl MlxEngine {
         &self,
         model: FolderSource,
         sizes: Vec<usize>,
-        prompt: usize,
-        generate: usize,
+        (prompt, generate): (usize, usize),
+        sampling: Sampling,
     ) -> protocol::Result<Vec<BatchFigures>> {
-        self.call(move |worker| speed::bench_batch(worker, &model, &sizes, prompt, generate))
+        self.call(move |worker| speed::bench_batch(worker, &model, &sizes, (prompt, generate), &sampling))
     }
 
     /// Measures, for each length of drafts that prompt lookup makes, how fast one sequence generates `generate` tokens

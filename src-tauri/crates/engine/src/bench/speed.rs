@@ -43,6 +43,7 @@ pub fn bench(
     source: &FolderSource,
     prompts: &[usize],
     generate: usize,
+    sampling: &Sampling,
 ) -> Result<Vec<BenchFigures>> {
     let longest = prompts.iter().copied().max().unwrap_or(0);
     check(source, longest, generate)?;
@@ -59,8 +60,8 @@ pub fn bench(
         }
         let prompt = bench_prompt(*length, model.model.vocabulary());
         // GPUs compile their kernels in the first run.
-        measure(model, &prompt, 2)?;
-        let timing = measure(model, &prompt, generate)?.timing(load_ms);
+        measure(model, &prompt, 2, sampling)?;
+        let timing = measure(model, &prompt, generate, sampling)?.timing(load_ms);
         all.push(BenchFigures {
             prompt_tokens: *length,
             load_ms,
@@ -68,7 +69,7 @@ pub fn bench(
             first_token_ms: timing.first_token_ms,
             decode_tokens_per_second: timing.decode_tokens_per_second,
             peak_bytes: memory::figures()?.peak,
-            step_ms: steps(model, &prompt[..prompt.len().min(32)], generate.min(64))?,
+            step_ms: steps(model, &prompt[..prompt.len().min(32)], generate.min(64), sampling)?,
         });
     }
     Ok(all)
@@ -89,8 +90,8 @@ pub fn bench_batch(
     worker: &mut dyn ModelAccess,
     source: &FolderSource,
     sizes: &[usize],
-    prompt: usize,
-    generate: usize,
+    (prompt, generate): (usize, usize),
+    sampling: &Sampling,
 ) -> Result<Vec<BatchFigures>> {
     check(source, prompt, generate)?;
     if sizes.contains(&0) || generate < 2 {
@@ -104,7 +105,7 @@ pub fn bench_batch(
         .collect();
     let measure = |count: usize, tokens: usize| -> Result<f64> {
         let prompts = &all[..count];
-        let read = |ids: &Vec<u32>| read(model, ids);
+        let read = |ids: &Vec<u32>| read(model, ids, sampling);
         let mut sequences = prompts.iter().map(read).collect::<Result<Vec<_>>>()?;
         let mut together: Vec<&mut Sequence> = sequences.iter_mut().collect();
         let last: Vec<u32> = prompts.iter().map(|ids| ids[prompt - 1]).collect();
@@ -152,7 +153,7 @@ pub fn bench_lookup(
     let model = loaded.stepping();
     let ids = bench_prompt(prompt, model.model.vocabulary());
     let stepped = |tokens: usize| -> Result<(Vec<u32>, f64)> {
-        let (mut sequence, mut text) = (read(model, &ids)?, vec![ids[prompt - 1]]);
+        let (mut sequence, mut text) = (read(model, &ids, &Sampling::greedy())?, vec![ids[prompt - 1]]);
         let start = Instant::now();
         let mut pending = step(model, &Tokens::Computed(ids_tensor(&text)), &mut [&mut sequence])?;
         while text.len() < tokens {
@@ -163,7 +164,7 @@ pub fn bench_lookup(
         Ok((text, tokens as f64 / start.elapsed().as_secs_f64()))
     };
     let drafted = |text: &[u32], length: usize| -> Result<f64> {
-        let mut sequence = read(model, &ids)?;
+        let mut sequence = read(model, &ids, &Sampling::greedy())?;
         let (start, mut known) = (Instant::now(), 0);
         while known + length + 1 < text.len() {
             let mut verified = verify(model.model, &mut sequence, text[known..=known + length].to_vec())?;
@@ -208,11 +209,11 @@ fn nothing_to_measure() -> Error {
     Error::BadRequest("a measurement needs at least one prompt token and one generated token".into())
 }
 
-/// A greedy sequence that has read all but the last of these.
-fn read(stepping: Stepping<'_>, prompt: &[u32]) -> Result<Sequence> {
+/// A sequence that has read all but the last of these.
+fn read(stepping: Stepping<'_>, prompt: &[u32], sampling: &Sampling) -> Result<Sequence> {
     let (model, vocabulary) = (stepping.model, stepping.model.vocabulary());
-    let greedy = SamplerConfig::new(&Sampling::greedy(), &Sampling::default(), vocabulary)?;
-    let sampler = Sampler::new(greedy, prompt, &[], vocabulary)?;
+    let config = SamplerConfig::new(sampling, &Sampling::default(), vocabulary)?;
+    let sampler = Sampler::new(config, prompt, &[], vocabulary)?;
     let mut sequence = Sequence::new(SequenceState::new(model, None), sampler);
     for chunk in prompt[..prompt.len() - 1].chunks(prefill_chunk()) {
         sequence.state.read(stepping, chunk)?;
@@ -229,9 +230,9 @@ fn step(model: Stepping<'_>, input: &Tokens, sequences: &mut [&mut Sequence]) ->
 }
 
 /// The times of reading a prompt and of generating `tokens` tokens.
-fn measure(model: Stepping<'_>, prompt: &[u32], tokens: usize) -> Result<GenerationTimes> {
+fn measure(model: Stepping<'_>, prompt: &[u32], tokens: usize, sampling: &Sampling) -> Result<GenerationTimes> {
     let (start, mut times) = (Instant::now(), GenerationTimes::default());
-    let mut sequence = read(model, prompt)?;
+    let mut sequence = read(model, prompt, sampling)?;
     times.prefilled = prompt.len();
     decode(model, &prompt[prompt.len() - 1..], &mut [&mut sequence], tokens, || {
         times.record(start.elapsed().as_secs_f64());
@@ -259,8 +260,8 @@ fn decode(
 }
 
 /// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting.
-fn steps(model: Stepping<'_>, prompt: &[u32], count: usize) -> Result<[f64; 3]> {
-    let mut sequence = read(model, prompt)?;
+fn steps(model: Stepping<'_>, prompt: &[u32], count: usize, sampling: &Sampling) -> Result<[f64; 3]> {
+    let mut sequence = read(model, prompt, sampling)?;
     let mut pending = step(
         model,
         &Tokens::Computed(ids_tensor(&prompt[prompt.len() - 1..])),

@@ -4,6 +4,7 @@
 use checkpoint::memory::{Backend, Workload};
 use checkpoint::ModelConfig;
 use engine::MlxEngine;
+use protocol::Sampling;
 use serde_json::{json, Value};
 
 /// Prompts of these lengths are read: a chunk and a part of one, and several chunks.
@@ -195,7 +196,7 @@ fn predictions_are_near_what_is_measured() {
         let config = ModelConfig::read(folder.path()).unwrap();
         let weights = folder.path().join("model-00001-of-00001.safetensors");
         let stored = std::fs::metadata(weights).unwrap().len();
-        let measured = engine.bench(model, PROMPTS.to_vec(), 1).unwrap();
+        let measured = engine.bench(model, PROMPTS.to_vec(), 1, Sampling::greedy()).unwrap();
         for (prompt, figures) in PROMPTS.into_iter().zip(measured) {
             let workload = Workload {
                 context: prompt as u32,
