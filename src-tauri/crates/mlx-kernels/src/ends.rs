@@ -1,4 +1,5 @@
-//! The first and the last launch of a recorded step: the rows of the embedding, and the likeliest tokens.
+//! The first and the last launch of a recorded step: the rows of the embedding, and the choice of the next
+//! tokens.
 
 use std::rc::Rc;
 
@@ -14,7 +15,7 @@ use crate::program::Program;
 use crate::recorder;
 
 const THREADS: i32 = 256;
-/// Threads that look for the likeliest of a row.
+/// Threads that choose the token of a row.
 const CHOOSING: u32 = 1024;
 
 /// A table as the kernel takes it.
@@ -110,9 +111,9 @@ fn compare(kernel: &Kernel, like: Table<'_>) -> Result<f32> {
     }
 }
 
-/// Records the choice of the likeliest token of each row of logits `[sequences, vocabulary]`, which the next step
+/// Records the choice of a token by each row of logits `[sequences, vocabulary]` and its sampler, which the next step
 /// reads.
-pub fn likeliest(logits: &Tensor, sequences: usize) -> Result<()> {
+pub fn choice(logits: &Tensor, sequences: usize) -> Result<()> {
     let &[rows, vocabulary] = logits.shape() else {
         return Err(Error::Unsupported("logits that are no rows".into()));
     };

@@ -19,14 +19,16 @@ use cudarc::driver::{
     PinnedHostSlice,
 };
 use cudarc::nvrtc::Ptx;
-use mlx::recording::{CachePlace, CacheShape, Launched, NextToken, Origin, RecordedStep};
+use mlx::recording::{CachePlace, CacheShape, Launched, NextToken, Origin, RecordedStep, RowSampler};
 use mlx::tensor::{eval, Tensor};
 use mlx::{Error, Result};
 use sha2::{Digest, Sha256};
 
 use crate::addresses::addresses;
 use crate::compiler::{Module, FUNCTION};
-use crate::recorder::{Argument, Buffer, Launch, Recorder, OFFSETS, PLACES, PLACE_BYTES, POSITIONS, TOKENS};
+use crate::recorder::{
+    Argument, Buffer, Launch, Recorder, FIXED, OFFSETS, PLACES, PLACE_BYTES, POSITIONS, SAMPLERS, SAMPLER_BYTES, TOKENS,
+};
 
 /// Steps whose tokens are kept: one that is computed while the one before it is read.
 const KEPT: usize = 2;
@@ -124,7 +126,7 @@ pub struct Graph {
     caches: Vec<CacheShape>,
     graph: CudaGraph,
     /// The addresses of the buffers that every step has.
-    fixed: [u64; 4],
+    fixed: [u64; FIXED.len()],
     /// The tokens of the last steps, and when they are there.
     tokens: Vec<(PinnedHostSlice<u32>, CudaEvent)>,
     /// How many steps were begun.
@@ -196,7 +198,7 @@ impl Graph {
             rows,
             caches: recorder.caches,
             graph,
-            fixed: [TOKENS, OFFSETS, POSITIONS, PLACES].map(|buffer| start + offsets[buffer] as u64),
+            fixed: FIXED.map(|buffer| start + offsets[buffer] as u64),
             tokens,
             steps: 0,
             logits,
@@ -218,6 +220,25 @@ impl Graph {
 fn is_whole(launched: Launched, tensor: &Tensor, recorder: &Recorder) -> bool {
     launched == Launched::new(launched.buffer, tensor.shape())
         && recorder.buffers[launched.buffer].bytes == tensor.nbytes()
+}
+
+/// A sampler as the kernel takes it.
+fn sampler_bytes(sampler: &RowSampler) -> [u8; SAMPLER_BYTES] {
+    let words = [
+        sampler.inverse_temperature.to_bits(),
+        sampler.top_p.to_bits(),
+        // A logarithm of a part is not above 0.
+        sampler.log_min_p.unwrap_or(1.0).to_bits(),
+        sampler.top_k,
+        sampler.key.0[0],
+        sampler.key.0[1],
+    ];
+    let mut bytes = [0; SAMPLER_BYTES];
+    bytes
+        .iter_mut()
+        .zip(words.iter().flat_map(|word| word.to_ne_bytes()))
+        .for_each(|(to, byte)| *to = byte);
+    bytes
 }
 
 /// A hash of all launches: their kernels, whose names have that of their source, and what they get but addresses.
@@ -273,10 +294,7 @@ fn layout(buffers: &[Buffer], uses: &[Vec<usize>]) -> (Vec<usize>, usize) {
         }
     };
     // Those that every step has are filled even if nothing reads them.
-    for buffer in [TOKENS, OFFSETS, POSITIONS, PLACES]
-        .into_iter()
-        .filter(|buffer| *buffer < buffers.len())
-    {
+    for buffer in FIXED {
         offsets[buffer] = Some(place(buffer, &mut free));
     }
     for (index, used) in uses.iter().enumerate() {
@@ -393,7 +411,7 @@ impl RecordedStep for Graph {
         Ok(())
     }
 
-    fn begin(&mut self, tokens: Option<&[NextToken]>) -> Result<u64> {
+    fn begin(&mut self, tokens: Option<&[NextToken]>, samplers: Option<&[RowSampler]>) -> Result<u64> {
         if let Some(tokens) = tokens {
             let bytes = |of: fn(&NextToken) -> u32| -> Vec<u8> {
                 tokens.iter().flat_map(|token| of(token).to_ne_bytes()).collect()
@@ -401,6 +419,10 @@ impl RecordedStep for Graph {
             self.upload(TOKENS, &bytes(|token| token.token))?;
             self.upload(OFFSETS, &bytes(|token| token.offset))?;
             self.upload(POSITIONS, &bytes(|token| token.position))?;
+        }
+        if let Some(samplers) = samplers {
+            let bytes: Vec<u8> = samplers.iter().flat_map(sampler_bytes).collect();
+            self.upload(SAMPLERS, &bytes)?;
         }
         self.card.busy.set(true);
         self.graph.launch().map_err(failed)?;
@@ -448,10 +470,10 @@ mod tests {
     #[test]
     fn memory_is_used_again_by_launches_that_come_after() {
         let buffer = |lasts| Buffer { bytes: 300, lasts };
-        let buffers = [true, true, true, true, false, false, false].map(buffer);
-        let uses = [vec![TOKENS, 4], vec![4, 5], vec![5, 6]];
+        let buffers = [true, true, true, true, true, false, false, false].map(buffer);
+        let uses = [vec![TOKENS, 5], vec![5, 6], vec![6, 7]];
         // The last has the place of the one that no launch reads any more; those that no launch reads have their own.
-        let places = vec![0, 512, 1024, 1536, 2048, 2560, 2048];
-        assert_eq!(layout(&buffers, &uses), (places, 3072));
+        let places = vec![0, 512, 1024, 1536, 2048, 2560, 3072, 2560];
+        assert_eq!(layout(&buffers, &uses), (places, 3584));
     }
 }

@@ -191,7 +191,7 @@ impl Program {
             Self::NormRoute => &[LAYERS, ROUTE, include_str!("cuda/norm_route.cuh")],
             Self::Sort => &[include_str!("cuda/sort.cuh")],
             Self::Address => &[include_str!("cuda/address.cuh")],
-            Self::Ends => &[include_str!("cuda/ends.cuh")],
+            Self::Ends => &[include_str!("cuda/choice.cuh"), include_str!("cuda/ends.cuh")],
         }
     }
 

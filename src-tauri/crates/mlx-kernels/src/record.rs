@@ -5,7 +5,7 @@ use mlx::tensor::Tensor;
 use mlx::{Dtype, Error, Result};
 
 use crate::elementwise::elementwise;
-use crate::ends::likeliest;
+use crate::ends::choice;
 use crate::graph::Graph;
 use crate::recorder::{numbers, Recording, TOKENS};
 
@@ -19,7 +19,7 @@ pub fn record(
         let made = describe(&numbers(TOKENS, rows.count(), Dtype::Uint32)?)?;
         Ok(match rows {
             StepRows::OfSequences(sequences) => {
-                likeliest(&made, sequences)?;
+                choice(&made, sequences)?;
                 Some(made)
             }
             StepRows::OfOne(_) => None,

@@ -18,6 +18,12 @@ pub const OFFSETS: usize = 1;
 pub const POSITIONS: usize = 2;
 /// The places of the caches, `[caches, rows]` of [`PLACE_BYTES`].
 pub const PLACES: usize = 3;
+/// How the next token of each row is chosen, `[rows]` of [`SAMPLER_BYTES`]; at first the likeliest is.
+pub const SAMPLERS: usize = 4;
+/// 1 / temperature, top-p, the logarithm of min-p, top-k and the key of the random numbers, in words.
+pub const SAMPLER_BYTES: usize = 32;
+/// The buffers that every step has.
+pub const FIXED: [usize; 5] = [TOKENS, OFFSETS, POSITIONS, PLACES, SAMPLERS];
 /// The address of keys, that of values, and how many positions there is room for.
 pub const PLACE_BYTES: usize = 24;
 
@@ -113,10 +119,14 @@ impl Recorder {
             lasts: true,
         };
         let places = Buffer { bytes: 0, lasts: true };
+        let samplers = Buffer {
+            bytes: rows.count() * SAMPLER_BYTES,
+            lasts: true,
+        };
         Self {
             rows,
             launches: Vec::new(),
-            buffers: vec![numbers(), numbers(), numbers(), places],
+            buffers: vec![numbers(), numbers(), numbers(), places, samplers],
             constants: Vec::new(),
             caches: Vec::new(),
             known: HashMap::new(),
@@ -313,7 +323,7 @@ pub fn launch_choice(module: Rc<Module>, numbers: &[i32], logits: &Tensor, grid:
             recorder.input(logits)?,
             Argument::Buffer(OFFSETS, 0),
             Argument::Buffer(POSITIONS, 0),
-            nothing(),
+            Argument::Buffer(SAMPLERS, 0),
             Argument::Buffer(TOKENS, 0),
         ];
         recorder.launches.push(Launch {

@@ -16,6 +16,7 @@ pub mod ops;
 mod origin;
 pub mod parameters;
 pub mod quantized;
+pub mod random;
 pub mod recording;
 pub mod tensor;
 

@@ -423,19 +423,6 @@ pub fn ids_tensor(ids: &[u32]) -> Tensor {
     Tensor::from_i32(&ids, &[ids.len() as i32])
 }
 
-/// A random key from a seed.
-pub fn random_key(seed: u64) -> Result<Tensor> {
-    // SAFETY: writes one array.
-    Tensor::make(|result| unsafe { mlx_sys::mlx_random_key(result, seed) })
-}
-
-/// Two keys from one: the next state and the one to use.
-pub fn random_split(key: &Tensor) -> Result<(Tensor, Tensor)> {
-    let pair = op!(mlx_random_split_num, key.raw(), 2)?;
-    let half = |index| pair.slice(0, index, index + 1)?.reshape(&[2]);
-    Ok((half(0)?, half(1)?))
-}
-
 /// An index drawn from unnormalised log-probabilities over the last axis, as unsigned 32 bit.
 pub fn random_categorical(logits: &Tensor, key: &Tensor) -> Result<Tensor> {
     op!(mlx_random_categorical, logits.raw(), -1, key.raw())

@@ -11,6 +11,7 @@ use mlx_rs::Dtype;
 
 use crate::error::Result;
 use crate::origin::{forget, is_recording, set_recording};
+use crate::random::RandomKey;
 use crate::tensor::Tensor;
 
 pub use crate::origin::{Launched, Origin, MAX_AXES};
@@ -153,6 +154,44 @@ pub struct NextToken {
     pub position: u32,
 }
 
+/// How the next token of a row is chosen: mlx-lm's rules that need nothing but the logits, in its order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowSampler {
+    /// 1 / temperature; 0 for the likeliest token.
+    pub inverse_temperature: f32,
+    /// The probability of the smallest set of tokens that is kept; 0 for all.
+    pub top_p: f32,
+    /// The logarithm of how likely a token is at least, as a part of the likeliest; `None` for all.
+    pub log_min_p: Option<f32>,
+    /// How many of the likeliest are kept; 0 for all.
+    pub top_k: u32,
+    /// The state of the random numbers: the key that is used comes of splitting it.
+    pub key: RandomKey,
+}
+
+impl RowSampler {
+    /// The likeliest token.
+    pub const LIKELIEST: Self = Self {
+        inverse_temperature: 0.0,
+        top_p: 0.0,
+        log_min_p: None,
+        top_k: 0,
+        key: RandomKey([0; 2]),
+    };
+
+    /// The sampler of the token after the next one.
+    #[must_use]
+    pub fn after(self) -> Self {
+        match self.inverse_temperature > 0.0 {
+            true => Self {
+                key: self.key.split().0,
+                ..self
+            },
+            false => self,
+        }
+    }
+}
+
 /// A step that was recorded.
 pub trait RecordedStep {
     /// Names what it computes: steps of one name are the same launches with the same numbers, whatever the weights are.
@@ -167,14 +206,15 @@ pub trait RecordedStep {
     /// If MLX or the card fails, or the caches are not as when the step was recorded.
     fn bind(&mut self, rows: &[Vec<CachePlace<'_>>]) -> Result<()>;
 
-    /// Begins the step with these tokens, or with those that the step before chose, one position further. The result is
-    /// the number of the step, by which [`RecordedStep::tokens`] knows it.
+    /// Begins the step with these tokens, or with those that the step before chose, one position further; the next ones
+    /// are chosen by these samplers, or by those that the step before left. The result is the number of the step, by
+    /// which [`RecordedStep::tokens`] knows it.
     ///
     /// # Errors
     /// If the card fails.
-    fn begin(&mut self, tokens: Option<&[NextToken]>) -> Result<u64>;
+    fn begin(&mut self, tokens: Option<&[NextToken]>, samplers: Option<&[RowSampler]>) -> Result<u64>;
 
-    /// Waits for the likeliest tokens of one of the last two steps.
+    /// Waits for the tokens that were chosen in one of the last two steps.
     ///
     /// # Errors
     /// If the card fails.

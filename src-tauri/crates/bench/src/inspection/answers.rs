@@ -179,6 +179,8 @@ fn prompt(index: usize, way: Way) -> String {
 }
 
 fn schema() -> Value {
-    json!({"type": "object", "properties": {"sum": {"type": "integer"}, "sure": {"type": "boolean"}}, "required": ["sum", "sure"],
+    // Without bounds a small model writes digits without end, of which any is as likely as another.
+    let sum = json!({"type": "integer", "minimum": 0, "maximum": 200});
+    json!({"type": "object", "properties": {"sum": sum, "sure": {"type": "boolean"}}, "required": ["sum", "sure"],
         "additionalProperties": false})
 }

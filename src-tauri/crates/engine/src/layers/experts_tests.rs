@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mlx::device::{connect, pretend_gpu};
-use mlx::ops::{random_key, random_uniform};
+use mlx::ops::random_uniform;
+use mlx::random::RandomKey;
 
 use super::*;
 use crate::layers::Gelu;
@@ -13,7 +14,7 @@ const WIDTH: i32 = 3;
 const CHOSEN: i32 = 2;
 
 fn random(seed: u64, shape: &[i32]) -> Tensor {
-    random_uniform(&random_key(seed).unwrap(), shape).unwrap()
+    random_uniform(&RandomKey::from_seed(seed).tensor().unwrap(), shape).unwrap()
 }
 
 fn gelu() -> Gelu {

@@ -12,6 +12,7 @@ mod state;
 mod tokens;
 mod verify;
 
+use mlx::recording::RowSampler;
 use mlx::tensor::{eval, Tensor};
 use protocol::Timing;
 
@@ -19,9 +20,8 @@ use crate::error::Result;
 use crate::layers::join_sequences;
 use crate::models::Model;
 use crate::sequence::logprobs::Logprobs;
-use crate::sequence::recorded::RecordedSteps;
+use crate::sequence::recorded::{Begun, RecordedSteps};
 use crate::sequence::sampler::{Mask, Sampler};
-use crate::sequence::tokens::RecordedTokens;
 pub use images::PromptImages;
 pub use prompt_image::{ImageViews, PendingViews, PromptImage};
 pub use state::{next_logits, SequenceState};
@@ -85,8 +85,16 @@ impl Sequence {
     }
 
     /// Passes over a draw that another way of decoding makes and drops.
-    pub fn skip_draw(&mut self) -> Result<()> {
-        Ok(self.sampler.skip_draws(1)?)
+    pub fn skip_draw(&mut self) {
+        self.sampler.skip_draws(1);
+    }
+
+    /// The sampler of a recorded step that chooses its next token; `None` if that takes more than logits.
+    fn row_sampler(&self) -> Option<RowSampler> {
+        match self.top_logprobs {
+            Some(_) => None,
+            None => self.sampler.of_row(),
+        }
     }
 
     /// Takes note of tokens that were read and not chosen by the sampler.
@@ -123,21 +131,21 @@ pub struct Stepping<'a> {
 /// One decode step: the tokens that follow the tokens `input`, one of each sequence, which may themselves still be
 /// computed. It is begun if it is recorded; else nothing is evaluated.
 pub fn decode_step(stepping: Stepping<'_>, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<DecodedStep> {
-    let likeliest = |sequence: &&mut Sequence| sequence.top_logprobs.is_none() && sequence.sampler.takes_likeliest();
-    let all_likeliest = sequences.iter().all(likeliest);
-    let recorded = begin_recorded(stepping, input, sequences)?;
-    let recorded_logits = recorded.is_some();
-    let logits = match recorded {
-        Some(tokens) if all_likeliest => {
+    let samplers: Option<Vec<RowSampler>> = sequences.iter().map(|sequence| sequence.row_sampler()).collect();
+    let (logits, recorded_logits) = match begin_recorded(stepping, input, sequences, samplers.as_deref())? {
+        Some(Begun::Tokens(tokens)) => {
+            // Their draws were made.
+            sequences.iter_mut().for_each(|sequence| sequence.skip_draw());
             return Ok(DecodedStep {
                 tokens: Tokens::Recorded(tokens),
                 logprobs: Vec::new(),
-            })
+            });
         }
-        Some(_) => stepping.recorded.logits(sequences.len())?,
-        None => plain_logits(stepping.model, input, sequences)?,
+        Some(Begun::Logits) => (stepping.recorded.logits(sequences.len())?, true),
+        None => (plain_logits(stepping.model, input, sequences)?, false),
     };
-    if all_likeliest {
+    let likeliest = |sampler: &RowSampler| *sampler == RowSampler::LIKELIEST;
+    if samplers.is_some_and(|samplers| samplers.iter().all(likeliest)) {
         return Ok(DecodedStep {
             tokens: Tokens::Computed(logits.argmax(-1, false)?),
             logprobs: Vec::new(),
@@ -155,7 +163,7 @@ pub fn decode_step(stepping: Stepping<'_>, input: &Tokens, sequences: &mut [&mut
 /// The logits `[sequences, vocabulary]` of what follows the tokens `input`. Waits for them if the step is recorded: the
 /// next one overwrites them. Else nothing is evaluated.
 pub fn decode_logits(stepping: Stepping<'_>, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<Tensor> {
-    match begin_recorded(stepping, input, sequences)? {
+    match begin_recorded(stepping, input, sequences, None)? {
         Some(_) => stepping.recorded.logits(sequences.len()),
         None => plain_logits(stepping.model, input, sequences),
     }
@@ -165,9 +173,10 @@ fn begin_recorded(
     stepping: Stepping<'_>,
     input: &Tokens,
     sequences: &mut [&mut Sequence],
-) -> Result<Option<RecordedTokens>> {
+    samplers: Option<&[RowSampler]>,
+) -> Result<Option<Begun>> {
     let mut states: Vec<&mut SequenceState> = sequences.iter_mut().map(|sequence| &mut sequence.state).collect();
-    stepping.recorded.begin(stepping.model, input, &mut states)
+    stepping.recorded.begin(stepping.model, input, &mut states, samplers)
 }
 
 fn plain_logits(model: &Model, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<Tensor> {

@@ -2,8 +2,10 @@
 //! penalties act on logits; then either the likeliest token, or top-p, min-p, XTC and top-k act on log-probabilities at
 //! temperature 1 and the draw is made at the asked temperature.
 
-use mlx::ops::{concatenate, random_categorical, random_key, random_split, random_uniform};
-use mlx::tensor::{eval, Tensor};
+use mlx::ops::{concatenate, random_categorical, random_uniform};
+use mlx::random::RandomKey;
+use mlx::recording::RowSampler;
+use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 use protocol::Sampling;
 
@@ -12,9 +14,6 @@ use crate::error::{self, Error};
 /// Below this temperature the likeliest token is taken: the draw would take it too, if the temperature's inverse did
 /// not carry log-probabilities out of the range of 16 bit floats.
 const MIN_TEMPERATURE: f32 = 1e-3;
-
-/// Draws that are passed over before they are computed.
-const DRAWS_PER_EVAL: usize = 256;
 
 /// Checked values of a [`Sampling`], its gaps filled.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +94,7 @@ pub enum Mask {
 /// computed.
 pub struct Sampler {
     config: SamplerConfig,
-    key: Tensor,
+    key: RandomKey,
     /// The bias of every token, `[1, vocabulary]`.
     bias: Option<Tensor>,
     /// The last tokens, `[1, at most penalty_context]`.
@@ -129,7 +128,7 @@ impl Sampler {
         });
         let xtc_protected = (config.xtc_probability > 0.0 && !xtc_protected.is_empty()).then(|| row_of(xtc_protected));
         Ok(Self {
-            key: random_key(seed)?,
+            key: RandomKey::from_seed(seed),
             bias,
             recent,
             xtc_protected,
@@ -147,7 +146,36 @@ impl Sampler {
     /// True if the likeliest token is taken, whatever came before: then rows of several sequences may be sampled
     /// together.
     pub fn takes_likeliest(&self) -> bool {
-        self.mask.is_none() && self.bias.is_none() && self.recent.is_none() && self.config.is_greedy()
+        self.of_logits_alone() && self.config.is_greedy()
+    }
+
+    /// The sampler of a recorded step that chooses as this one does; `None` if the choice takes more than logits.
+    pub fn of_row(&self) -> Option<RowSampler> {
+        if !self.of_logits_alone() || self.config.xtc_probability > 0.0 {
+            return None;
+        }
+        if self.config.is_greedy() {
+            return Some(RowSampler::LIKELIEST);
+        }
+        let SamplerConfig {
+            temperature,
+            top_p,
+            min_p,
+            top_k,
+            ..
+        } = self.config;
+        Some(RowSampler {
+            inverse_temperature: 1.0 / temperature,
+            top_p: if top_p < 1.0 { top_p } else { 0.0 },
+            log_min_p: (min_p > 0.0).then(|| min_p.ln()),
+            top_k: if top_k < self.vocabulary { top_k } else { 0 },
+            key: self.key,
+        })
+    }
+
+    /// True if a choice depends on nothing but the logits and chance.
+    fn of_logits_alone(&self) -> bool {
+        self.mask.is_none() && self.bias.is_none() && self.recent.is_none()
     }
 
     /// The token `[1]` that follows `input` `[1]`, whose logits are `[1, vocabulary]`.
@@ -184,6 +212,12 @@ impl Sampler {
         if self.config.is_greedy() {
             return logits.argmax(-1, false);
         }
+        let kept = self.kept(logits)?;
+        random_categorical(&kept, &self.next_key().tensor()?)
+    }
+
+    /// The logarithms `[1, vocabulary]`, but for a constant, of how likely each token is drawn.
+    pub fn kept(&mut self, logits: Tensor) -> Result<Tensor> {
         let mut logprobs = logits.sub(&logits.logsumexp(-1, true)?)?;
         if self.config.top_p > 0.0 && self.config.top_p < 1.0 {
             logprobs = top_p(&logprobs, self.config.top_p)?;
@@ -192,7 +226,7 @@ impl Sampler {
             logprobs = min_p(&logprobs, self.config.min_p)?;
         }
         if self.config.xtc_probability > 0.0 {
-            let chance = random_uniform(&self.next_key()?, &[])?;
+            let chance = random_uniform(&self.next_key().tensor()?, &[])?;
             logprobs = xtc(
                 &logprobs,
                 &chance,
@@ -207,8 +241,7 @@ impl Sampler {
         {
             logprobs = top_k(&logprobs, k)?;
         }
-        let scaled = logprobs.mul(&Tensor::scalar(1.0 / self.config.temperature, logprobs.dtype())?)?;
-        random_categorical(&scaled, &self.next_key()?)
+        logprobs.mul(&Tensor::scalar(1.0 / self.config.temperature, logprobs.dtype())?)
     }
 
     /// Takes note of tokens that were not chosen here.
@@ -224,26 +257,20 @@ impl Sampler {
 
     /// Passes over the draws of tokens that were chosen before, so that a seed gives what it would have given in one
     /// go.
-    pub fn skip_draws(&mut self, tokens: usize) -> Result<()> {
-        if self.config.seed.is_none() || self.config.is_greedy() {
-            return Ok(());
+    pub fn skip_draws(&mut self, tokens: usize) {
+        if self.config.is_greedy() {
+            return;
         }
-        for token in 0..tokens {
-            if self.config.xtc_probability > 0.0 {
-                self.next_key()?;
-            }
-            self.next_key()?;
-            if token % DRAWS_PER_EVAL == 0 {
-                eval([&self.key])?;
-            }
+        let keys = if self.config.xtc_probability > 0.0 { 2 } else { 1 };
+        for _ in 0..tokens * keys {
+            self.next_key();
         }
-        Ok(())
     }
 
-    fn next_key(&mut self) -> Result<Tensor> {
-        let (state, key) = random_split(&self.key)?;
+    fn next_key(&mut self) -> RandomKey {
+        let (state, key) = self.key.split();
         self.key = state;
-        Ok(key)
+        key
     }
 
     fn penalise(&self, logits: Tensor, recent: &Tensor) -> Result<Tensor> {

@@ -69,7 +69,7 @@ impl Generation {
             None => {
                 let (seen, protected) = (&self.tokens[..self.sampler_seen], processor.eos_and_newline_ids());
                 let mut sampler = Sampler::new(self.sampler_config.clone(), seen, &protected, model.vocabulary())?;
-                sampler.skip_draws(self.sampler_seen - self.prompt.tokens)?;
+                sampler.skip_draws(self.sampler_seen - self.prompt.tokens);
                 sampler
             }
         };

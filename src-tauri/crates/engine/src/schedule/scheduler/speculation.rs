@@ -31,7 +31,7 @@ impl Scheduler {
             }
             if let [running] = &mut self.running[..] {
                 let generation = &mut running.generation;
-                expected.follow(generation, 1)?;
+                expected.follow(generation, 1);
                 if generation.ready() && generation.next_draft(&self.tuner).is_none() {
                     let (drafts, length) = generation.drafts();
                     drafts.miss(length, &self.tuner);
@@ -72,7 +72,7 @@ impl Scheduler {
             let (expected, row) = (Expected::of(generation), kept);
             kept += 1;
             end = generation.accept(token, None)?;
-            let forced = end.is_none() && expected.follow(generation, 1)?;
+            let forced = end.is_none() && expected.follow(generation, 1);
             if end.is_some() || forced || !verification.goes_on(row, token) {
                 break;
             }
@@ -107,11 +107,11 @@ impl Expected {
 
     /// Returns whether other tokens than the `accepted` ones follow. Ending a thought drops a draw that is in flight, so
     /// that it is passed over here: a seed gives the same answer with and without drafts.
-    fn follow(&self, generation: &mut Generation, accepted: usize) -> Result<bool> {
+    fn follow(&self, generation: &mut Generation, accepted: usize) -> bool {
         let forced = generation.tokens().len() > self.known + accepted;
         if forced && self.draws {
-            generation.sequence().skip_draw()?;
+            generation.sequence().skip_draw();
         }
-        Ok(forced)
+        forced
     }
 }

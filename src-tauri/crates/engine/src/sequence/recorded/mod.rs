@@ -4,20 +4,22 @@
 //! The plain step stays the rule of what is right. A recorded one is compared with it before a computer uses it the first
 //! time, and left out if it differs, or if something in the model cannot be recorded.
 
+mod comparison;
+mod draws;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use mlx::ops::ids_tensor;
-use mlx::recording::{CachePlace, CacheShape, NextToken, StepRows};
+use mlx::recording::{CachePlace, CacheShape, NextToken, RowSampler, StepRows};
 use mlx::tensor::Tensor;
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::kernels::kernels;
 use crate::models::{Input, Model};
-use crate::products::product_check::{self, relative, worse};
-use crate::sequence::state::{next_logits, SequenceState};
+use crate::products::product_check;
+use crate::sequence::state::SequenceState;
 use crate::sequence::tokens::{RecordedTokens, SharedStep, Tokens};
 
 /// The most sequences of a recorded step.
@@ -26,17 +28,6 @@ const MAX_SEQUENCES: usize = 32;
 const READ_AT_ONCE: usize = 32;
 /// The most tokens that are read so: more are read faster at once by MLX's own products.
 const MAX_READ: usize = 96;
-/// The largest difference of logits from those of the plain step, as a part of the largest, that is always taken:
-/// kernels add in another order.
-const TOLERANCE: f32 = 0.03;
-/// The largest one that is taken if the plain step itself differs much from one way of reading to another.
-const MAX_TOLERANCE: f32 = 0.2;
-
-/// With how many tokens a row is compared that differs with the first ones.
-const ATTEMPTS: u32 = 8;
-/// From the tokens of one of these to those of the next.
-const ATTEMPT_TOKENS: u32 = 1009;
-
 /// The recorded steps of a model.
 #[derive(Default)]
 pub struct RecordedSteps {
@@ -51,6 +42,8 @@ struct Recorded {
     step: SharedStep,
     /// The caches that it writes.
     caches: Rc<[CacheShape]>,
+    /// True if it draws tokens as the samplers of this app do.
+    draws: bool,
     /// The traces of the last one.
     last: Rc<RefCell<LastStep>>,
 }
@@ -62,11 +55,21 @@ struct LastStep {
     tokens: VecDeque<RecordedTokens>,
     /// Offset and position of each row of the next one, if it goes on from there.
     next: Vec<(u32, u32)>,
+    /// The samplers that it has then; empty for those that take the likeliest.
+    samplers: Vec<RowSampler>,
+}
+
+/// A recorded step that was begun.
+pub enum Begun {
+    /// Its tokens count.
+    Tokens(RecordedTokens),
+    /// Its logits alone do.
+    Logits,
 }
 
 impl RecordedSteps {
-    /// Begins the step that reads `input`, one token of each sequence. `None` if it has to be described: nothing was
-    /// done then.
+    /// Begins the step that reads `input`, one token of each sequence, and chooses the next ones by `samplers`, if there
+    /// are. `None` if it has to be described: nothing was done then.
     ///
     /// # Errors
     /// If the device fails.
@@ -75,13 +78,14 @@ impl RecordedSteps {
         model: &Model,
         input: &Tokens,
         states: &mut [&mut SequenceState],
-    ) -> Result<Option<RecordedTokens>> {
+        samplers: Option<&[RowSampler]>,
+    ) -> Result<Option<Begun>> {
         if states.len() > MAX_SEQUENCES || !states.iter().all(|state| is_recordable(state)) {
             return Ok(None);
         }
         let rows = StepRows::OfSequences(states.len());
         match self.of(model, rows) {
-            Some(recorded) => self.kept(rows, recorded.begin(input, states)),
+            Some(recorded) => self.kept(rows, recorded.begin(input, states, samplers)),
             None => Ok(None),
         }
     }
@@ -160,123 +164,12 @@ impl RecordedSteps {
         let Some(recorded) = Recorded::new(model, rows)? else {
             return Ok(None);
         };
-        let name = format!("recorded step {}", recorded.step.borrow().name());
-        if product_check::was_right(&name) {
-            return Ok(Some(recorded));
-        }
-        let compare = |attempt| match rows {
-            StepRows::OfSequences(count) => self.differences_of_steps(model, &recorded, count, attempt),
-            StepRows::OfOne(_) => differences_of_reading(model, &recorded, attempt),
-        };
-        let Some(mut differences) = compare(0)? else {
-            return Ok(None);
-        };
-        let largest = |differences: &[f32]| differences.iter().copied().fold(0.0, worse);
-        // A mixture may choose another expert, and a softmax another key, where a rounding decides.
-        let allowed = match largest(&differences) <= TOLERANCE {
-            true => TOLERANCE,
-            false => (3.0 * self.noise(model)?).clamp(TOLERANCE, MAX_TOLERANCE),
-        };
-        // That depends on the tokens. A row that is computed wrongly differs with any.
-        for attempt in 1..ATTEMPTS {
-            if largest(&differences) <= allowed {
-                break;
-            }
-            let Some(others) = compare(attempt)? else {
-                return Ok(None);
-            };
-            differences.iter_mut().zip(others).for_each(|(row, other)| {
-                *row = if other < *row || other.is_nan() { other } else { *row };
-            });
-        }
-        let difference = largest(&differences);
-        let agrees = difference <= allowed;
-        // It does not if one of them is no number.
-        if !agrees {
-            tracing::warn!(
-                difference,
-                allowed,
-                ?rows,
-                "a recorded step differs from the plain one, which is used"
-            );
-            return Ok(None);
-        }
-        tracing::debug!(difference, allowed, ?rows, "a recorded step is used");
-        product_check::remember_right(&name);
-        Ok(Some(recorded))
-    }
-
-    /// By how much the logits of each sequence differ in recorded steps from those that it has alone, as a part of the
-    /// largest; `None` if they cannot be made. One of the sequences is so long that its attention has parts.
-    fn differences_of_steps(
-        &self,
-        model: &Model,
-        recorded: &Recorded,
-        sequences: usize,
-        attempt: u32,
-    ) -> Result<Option<Vec<f32>>> {
-        const LONG: u32 = 150;
-        const COMPARED: u32 = 2;
-        let first = attempt * ATTEMPT_TOKENS;
-        let mut both = [(); 2].map(|()| {
-            (0..sequences)
-                .map(|_| SequenceState::new(model, None))
-                .collect::<Vec<_>>()
-        });
-        let prompt: Vec<u32> = (first..first + LONG).map(|place| token(model, 0, place)).collect();
-        for states in &mut both {
-            states[0].prefill(model, &prompt)?;
-        }
-        let [alone, together] = &mut both;
-        let mut apart = vec![0.0; sequences];
-        for place in first + LONG..first + LONG + COMPARED {
-            let ids: Vec<u32> = (0..sequences).map(|sequence| token(model, sequence, place)).collect();
-            let wanted = alone.iter_mut().zip(&ids);
-            let wanted = wanted.map(|(state, id)| self.logits_alone(model, state, *id, sequences));
-            let wanted = wanted.collect::<Result<Vec<_>>>()?;
-            let mut states: Vec<_> = together.iter_mut().collect();
-            if recorded
-                .begin(&Tokens::Computed(ids_tensor(&ids)), &mut states)?
-                .is_none()
-            {
-                return Ok(None);
-            }
-            let found = recorded.step.borrow_mut().logits()?;
-            for (sequence, (apart, wanted)) in apart.iter_mut().zip(&wanted).enumerate() {
-                let found = found.slice(0, sequence as i32, sequence as i32 + 1)?;
-                *apart = worse(*apart, relative(&found, &Tensor::from_f32(wanted, found.shape()))?);
-            }
-        }
-        Ok(Some(apart))
-    }
-
-    /// The logits of one sequence: by its recorded step if others are compared with it, which was compared with the
-    /// plain one, and takes less time.
-    fn logits_alone(&self, model: &Model, state: &mut SequenceState, id: u32, sequences: usize) -> Result<Vec<f32>> {
-        let input = ids_tensor(&[id]);
-        if sequences > 1
-            && self
-                .begin(model, &Tokens::Computed(input.clone()), &mut [state])?
-                .is_some()
-        {
-            return Ok(self.logits(1)?.to_f32()?);
-        }
-        Ok(next_logits(model, &input, &mut [state])?.to_f32()?)
-    }
-
-    /// By how much the logits of plain steps differ if the same tokens are read one by one and at once.
-    fn noise(&self, model: &Model) -> Result<f32> {
-        const TOKENS: u32 = 20;
-        if let Some(noise) = self.noise.get() {
-            return Ok(noise);
-        }
-        let ids: Vec<u32> = (0..TOKENS).map(|place| token(model, 0, place)).collect();
-        let [mut at_once, mut singly] = [(); 2].map(|()| SequenceState::new(model, None));
-        at_once.prefill(model, &ids)?;
-        ids.iter().try_for_each(|id| singly.prefill(model, &[*id]))?;
-        let noise = difference_of_next(model, &mut at_once, &mut singly)?;
-        self.noise.set(Some(noise));
-        Ok(noise)
+        let agrees = self.agrees(model, &recorded, rows)?;
+        Ok(match (agrees, rows) {
+            (true, StepRows::OfSequences(sequences)) => Some(recorded.compared_draws(model, sequences)?),
+            (true, StepRows::OfOne(_)) => Some(recorded),
+            (false, _) => None,
+        })
     }
 }
 
@@ -311,11 +204,44 @@ impl Recorded {
         Ok(Some(Self {
             caches: step.cache_shapes().into(),
             step: Rc::new(RefCell::new(step)),
+            draws: false,
             last: Rc::default(),
         }))
     }
 
-    fn begin(&self, input: &Tokens, states: &mut [&mut SequenceState]) -> Result<Option<RecordedTokens>> {
+    /// The name of the verdict on its logits.
+    fn verdict(&self) -> String {
+        format!("recorded step {}", self.step.borrow().name())
+    }
+
+    /// The same step, which draws tokens if it does that rightly; else their logits are drawn from.
+    fn compared_draws(self, model: &Model, sequences: usize) -> Result<Self> {
+        let name = format!("{}, drawn tokens", self.verdict());
+        let drawing = Self { draws: true, ..self };
+        let draws = product_check::was_right(&name) || draws::are_right(model, &drawing, sequences)?;
+        match draws {
+            true => product_check::remember_right(&name),
+            false => tracing::warn!(
+                sequences,
+                "a recorded step draws other tokens than samplers; they draw them"
+            ),
+        }
+        Ok(Self { draws, ..drawing })
+    }
+
+    fn begin(
+        &self,
+        input: &Tokens,
+        states: &mut [&mut SequenceState],
+        samplers: Option<&[RowSampler]>,
+    ) -> Result<Option<Begun>> {
+        let drawn = |sampler: &RowSampler| *sampler != RowSampler::LIKELIEST;
+        let samplers = samplers.filter(|samplers| self.draws || !samplers.iter().any(drawn));
+        let counts = samplers.is_some();
+        let samplers = match samplers {
+            Some(samplers) if samplers.iter().any(drawn) => samplers,
+            _ => &[],
+        };
         let next: Vec<(u32, u32)> = states.iter().map(|state| place_of_next(state)).collect();
         let goes_on = {
             let mut last = self.last.borrow_mut();
@@ -348,7 +274,11 @@ impl Recorded {
             })
             .collect()
         });
-        let number = step.begin(tokens.as_deref())?;
+        let changed = (self.last.borrow().samplers != samplers).then(|| match samplers {
+            [] => vec![RowSampler::LIKELIEST; states.len()],
+            some => some.to_vec(),
+        });
+        let number = step.begin(tokens.as_deref(), changed.as_deref())?;
         states.iter_mut().for_each(|state| count_written(state, 1));
         let next = next
             .iter()
@@ -358,7 +288,11 @@ impl Recorded {
         let mut last = self.last.borrow_mut();
         last.tokens.push_back(made.clone());
         last.next = next;
-        Ok(Some(made))
+        last.samplers = samplers.iter().map(|sampler| sampler.after()).collect();
+        Ok(Some(match counts {
+            true => Begun::Tokens(made),
+            false => Begun::Logits,
+        }))
     }
 
     /// Reads tokens in as many steps as they take. Rows to spare are written behind them, where the next token comes.
@@ -381,7 +315,7 @@ impl Recorded {
                     position: position + row,
                 })
                 .collect();
-            step.begin(Some(&tokens))?;
+            step.begin(Some(&tokens), None)?;
             count_written(state, ids.len());
         }
         // The time of a chunk tells how long the next one may be.
@@ -394,33 +328,6 @@ impl Recorded {
         let places = places.map(|(cache, shape)| cache.place(*shape, more));
         Ok(places.collect::<mlx::Result<_>>()?)
     }
-}
-
-/// By how much the logits differ after tokens that this step and the plain one have read, as a part of the largest;
-/// `None` if it cannot read them.
-fn differences_of_reading(model: &Model, recorded: &Recorded, attempt: u32) -> Result<Option<Vec<f32>>> {
-    // Two steps, of which the second has rows to spare.
-    let ids: Vec<u32> = (0..READ_AT_ONCE as u32 + 5)
-        .map(|place| token(model, 0, attempt * ATTEMPT_TOKENS + place))
-        .collect();
-    let [mut plain, mut read] = [(); 2].map(|()| SequenceState::new(model, None));
-    plain.prefill(model, &ids)?;
-    match recorded.read(&mut read, &ids)? {
-        true => difference_of_next(model, &mut plain, &mut read).map(|difference| Some(vec![difference])),
-        false => Ok(None),
-    }
-}
-
-/// By how much the logits of the next token differ, as a part of the largest.
-fn difference_of_next(model: &Model, wanted: &mut SequenceState, found: &mut SequenceState) -> Result<f32> {
-    let next = ids_tensor(&[token(model, 1, 0)]);
-    let wanted = next_logits(model, &next, &mut [wanted])?;
-    Ok(relative(&next_logits(model, &next, &mut [found])?, &wanted)?)
-}
-
-/// A token to compare with.
-fn token(model: &Model, sequence: usize, place: u32) -> u32 {
-    (sequence as u32 * 131 + place * 17 + 5) % model.vocabulary()
 }
 
 /// Tokens before the next one of a sequence, and its position.
