@@ -59,6 +59,7 @@ impl MlxEngine {
             compiled_kernels::keep(cache);
         }
         compiled_kernels::disable_cache_thrashing_check();
+        compiled_kernels::multiply_in_32_bits();
     }
 
     /// Starts the worker.
