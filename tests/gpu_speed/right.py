@@ -1,5 +1,6 @@
-"""Right answers on an NVIDIA card: the same greedy responses with and without recorded steps, logits and perplexity
-beside the processor's, and Pebble's exams. Prints a line for each and ends with 1 if one is not as it must be.
+"""Right answers on an NVIDIA card: the same responses with and without recorded steps, logits and perplexity beside the
+processor's, steps that are recorded, and Pebble's exams. Prints a line for each and ends with 1 if one is not as it
+must be.
 
     python right.py --bench PONDER_BENCH --cuda MLX_CUDA/lib --cpu MLX_CPU/lib --shapes DIR [--worker TEST]
 """
@@ -16,6 +17,8 @@ ENGINE = ROOT / "src-tauri/crates/engine"
 # A family each.
 SHAPES = ["qwen3-4b-small", "qwen3-30b-a3b-small", "gpt-oss-20b-small", "gemma4-e2b-small", "llama-8b-small",
           "qwen3.5-4b-small"]
+# Those whose steps are recorded; experts have to be quantized for that.
+RECORDED = ["qwen3-4b-small", "gemma4-e2b-small", "llama-8b-small", "gpt-oss-20b"]
 # Half of them are within a window of 128 tokens.
 LENGTHS = [40, 150]
 # The largest difference of logits as a part of the largest one: numbers of 16 bits on the card, of 32 on the processor.
@@ -74,6 +77,15 @@ def logits(args, checks):
         checks.show(f"logits of {shape} beside the processor's", worst <= LOGITS, f"{worst:.4f} of the largest")
 
 
+def recorded(args, checks):
+    """The first process compiles and compares, the second knows and begins with what the first ended with."""
+    for shape in RECORDED:
+        command = [args.bench, "speed", "--json", "--shape", shape, "--shapes", args.shapes, "--prompt-tokens", 4]
+        said = [run([*command, "--generate", 4, "--repeat", 1], args.cuda) for _ in range(2)]
+        steps = [json.loads(text)["ours"]["recorded"] for text in said]
+        checks.show(f"steps of {shape} are recorded, by a first and a second process", all(steps), steps)
+
+
 def perplexity(args, checks):
     command = [args.bench, "perplexity", "--model", args.model, "--json", "--tokens", args.tokens, args.text]
     wanted, found = (json.loads(run(command, libraries))["perplexity"] for libraries in (args.cpu, args.cuda))
@@ -111,6 +123,7 @@ def main():
     answers(args, checks)
     perplexity(args, checks)
     logits(args, checks)
+    recorded(args, checks)
     sys.exit(checks.failed)
 
 

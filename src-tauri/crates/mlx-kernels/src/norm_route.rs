@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use mlx::fused::{ResidualInput, Routed, Router};
+use mlx::recording;
 use mlx::tensor::{eval, Tensor};
 use mlx::{Dtype, Result};
 
@@ -63,8 +64,12 @@ fn counters() -> Result<Tensor> {
     if let Some(counters) = COUNTERS.with_borrow(Clone::clone) {
         return Ok(counters);
     }
-    let counters = Tensor::zeros(&[MAX_ROWS], Dtype::Uint32)?;
-    eval([&counters])?;
+    // The first launch may be one that is recorded.
+    let counters = recording::paused(|| -> Result<Tensor> {
+        let counters = Tensor::zeros(&[MAX_ROWS], Dtype::Uint32)?;
+        eval([&counters])?;
+        Ok(counters)
+    })?;
     COUNTERS.set(Some(counters.clone()));
     Ok(counters)
 }

@@ -55,6 +55,9 @@ struct Figures {
     /// Milliseconds of describing a step, handing it to the device, waiting for it; the peer prints none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     step_ms: Option<[f64; 3]>,
+    /// True if the steps were recorded ones; the peer says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recorded: Option<bool>,
     #[serde(default)]
     versions: String,
 }
@@ -69,6 +72,7 @@ impl Figures {
             peak_bytes: figures.peak_bytes as f64,
             predicted_bytes,
             step_ms: Some(figures.step_ms),
+            recorded: Some(figures.recorded),
             versions: versions.to_owned(),
         }
     }
@@ -163,6 +167,7 @@ fn medians(runs: &[Figures]) -> Option<Figures> {
         peak_bytes: middle(|run| run.peak_bytes)?,
         predicted_bytes: first.predicted_bytes,
         step_ms: first.step_ms,
+        recorded: first.recorded,
         versions: first.versions.clone(),
     })
 }

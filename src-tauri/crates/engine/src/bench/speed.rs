@@ -35,6 +35,8 @@ pub struct BenchFigures {
     /// The parts of a token's time, in milliseconds: building the graph of the step, submitting it, waiting for the
     /// device.
     pub step_ms: [f64; 3],
+    /// True if the steps were recorded ones.
+    pub recorded: bool,
 }
 
 /// Reloads the model; for each length reads that many made-up tokens and generates `generate` more, whatever they are.
@@ -62,6 +64,7 @@ pub fn bench(
         // GPUs compile their kernels in the first run.
         measure(model, &prompt, 2, sampling)?;
         let timing = measure(model, &prompt, generate, sampling)?.timing(load_ms);
+        let (step_ms, recorded) = steps(model, &prompt[..prompt.len().min(32)], generate.min(64), sampling)?;
         all.push(BenchFigures {
             prompt_tokens: *length,
             load_ms,
@@ -69,7 +72,8 @@ pub fn bench(
             first_token_ms: timing.first_token_ms,
             decode_tokens_per_second: timing.decode_tokens_per_second,
             peak_bytes: memory::figures()?.peak,
-            step_ms: steps(model, &prompt[..prompt.len().min(32)], generate.min(64), sampling)?,
+            step_ms,
+            recorded,
         });
     }
     Ok(all)
@@ -259,8 +263,8 @@ fn decode(
     Ok(())
 }
 
-/// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting.
-fn steps(model: Stepping<'_>, prompt: &[u32], count: usize, sampling: &Sampling) -> Result<[f64; 3]> {
+/// Mean milliseconds of the parts of a step: building its graph, submitting it, waiting; and true if it is recorded.
+fn steps(model: Stepping<'_>, prompt: &[u32], count: usize, sampling: &Sampling) -> Result<([f64; 3], bool)> {
     let mut sequence = read(model, prompt, sampling)?;
     let mut pending = step(
         model,
@@ -282,7 +286,7 @@ fn steps(model: Stepping<'_>, prompt: &[u32], count: usize, sampling: &Sampling)
         }
         pending = decoded.tokens;
     }
-    Ok(spent)
+    Ok((spent, pending.computed().is_none()))
 }
 
 /// The tokens a measurement reads: spread over the vocabulary, the same every time; `tests/oracle/bench.py` makes the
