@@ -1,7 +1,7 @@
 //! The state of the app: its engines, its server, its updates.
 
 pub mod app_update;
-pub mod gguf_imports;
+pub mod file_jobs;
 pub mod local_server;
 pub mod state;
 pub mod temporary;

@@ -22,7 +22,7 @@ use tools::host::Tools;
 use tools::stdio::Guard;
 
 use crate::app::app_update::AppUpdates;
-use crate::app::gguf_imports::GgufImports;
+use crate::app::file_jobs::FileJobs;
 use crate::app::local_server::LocalServer;
 use crate::app::temporary::TemporaryChat;
 use crate::app::tool_chats::ToolChats;
@@ -65,6 +65,8 @@ pub struct App {
     pub memory_guard: SystemMemoryGuard,
     /// The engine for models of this computer.
     pub engine: Arc<dyn LocalEngine>,
+    /// The same engine, for work that only MLX does.
+    pub mlx: MlxEngine,
     /// The engine for models of endpoints.
     pub remote: RemoteEngine,
     /// The server for other programs, with the models of this computer only.
@@ -80,7 +82,9 @@ pub struct App {
     /// The data folder, which also contains the web views' data.
     pub data_dir: PathBuf,
     /// The running imports of GGUF files.
-    pub gguf_imports: GgufImports,
+    pub gguf_imports: FileJobs,
+    /// The models that are being quantized.
+    pub quantizations: FileJobs,
     /// Cancels running checks when the app ends.
     pub stop: CancellationToken,
     /// Set once everything is stored and the app may end.
@@ -133,7 +137,7 @@ impl App {
         knowledge.set_chats(Arc::new(chat.library().clone()));
         chat.set_passage_source(Arc::new(knowledge.clone()));
         let documents = Arc::new(knowledge.clone());
-        let server = LocalServer::new(Arc::new(mlx), Arc::new(models.clone()), documents, net.clone());
+        let server = LocalServer::new(Arc::new(mlx.clone()), Arc::new(models.clone()), documents, net.clone());
         let read = Arc::new(ToolChats {
             stored: chat.clone(),
             temporary: temporary.clone(),
@@ -149,6 +153,7 @@ impl App {
             hub,
             memory_guard,
             engine,
+            mlx,
             remote,
             server,
             tools,
@@ -156,7 +161,8 @@ impl App {
             updates,
             _sharing: sharing,
             data_dir: data_dir.to_owned(),
-            gguf_imports: GgufImports::default(),
+            gguf_imports: FileJobs::default(),
+            quantizations: FileJobs::default(),
             stop: CancellationToken::new(),
             ended: OnceCell::new(),
             started,

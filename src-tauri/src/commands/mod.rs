@@ -29,6 +29,7 @@ mod network;
 mod notes;
 mod power;
 mod previews;
+mod quantize;
 mod server;
 mod settings;
 mod tools;
@@ -95,6 +96,7 @@ command::list![
     hub::{search_models, describe_model, model_card, first_models, fit_of, memory},
     downloads::{download, pause_download, resume_download, cancel_download, move_download, watch_downloads},
     gguf::{gguf_models, choose_gguf_files, import_gguf, stop_gguf_import},
+    quantize::{quantize_choices, quantize_model, stop_quantizing},
     local_models::{
         verify_model, repair_model, removal_of, remove_model, put_back_model, free_model, update_of, draft_models,
         reveal_model, model_folders, add_model_folder, choose_model_folder, forget_model_folder, load_anyway, chat_with,

@@ -96,6 +96,10 @@ last_used_at: number | null,
  */
 revisions: Array<LocalRevision>, 
 /**
+ * True if a quantized copy of it can be made.
+ */
+quantizable: boolean, 
+/**
  * The reference of the model that it is an adapter of; `None` for a model.
  */
 adapter_of: string | null, };

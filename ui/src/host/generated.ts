@@ -56,6 +56,9 @@ import type { PassagePage } from '../bindings/PassagePage';
 import type { PassageText } from '../bindings/PassageText';
 import type { Position } from '../bindings/Position';
 import type { Project } from '../bindings/Project';
+import type { QuantizeChoice } from '../bindings/QuantizeChoice';
+import type { QuantizeFormat } from '../bindings/QuantizeFormat';
+import type { QuantizedModel } from '../bindings/QuantizedModel';
 import type { QuitChoice } from '../bindings/QuitChoice';
 import type { QuotedPassage } from '../bindings/QuotedPassage';
 import type { ReadingCost } from '../bindings/ReadingCost';
@@ -329,6 +332,12 @@ export interface Commands {
   importGguf(reference: string, onProgress: (message: VerifyProgress) => void): Promise<GgufImport>;
   /** Stops an import. */
   stopGgufImport(reference: string): Promise<void>;
+  /** The formats that a copy may have, and its size in each. Reads nothing but headers. */
+  quantizeChoices(reference: string): Promise<Array<QuantizeChoice>>;
+  /** Writes a quantized copy of a model beside imported ones, and compares how both predict a text if `compare` is set. Rejects with `stopped` if it was stopped; nothing is left of it then. */
+  quantizeModel(reference: string, format: QuantizeFormat, compare: boolean, onProgress: (message: VerifyProgress) => void): Promise<QuantizedModel>;
+  /** Stops the writing of a copy. */
+  stopQuantizing(reference: string): Promise<void>;
   /** Reads every file of a model again and compares it with the hub's checksums. */
   verifyModel(reference: string, onProgress: (message: VerifyProgress) => void): Promise<Verification>;
   /** Reads every file of a model again, downloads the wrong and missing ones, and returns what is still wrong. */
@@ -662,6 +671,9 @@ export const COMMAND_WINDOWS: Readonly<Record<keyof Commands, readonly WindowNam
   chooseGgufFiles: ['models'],
   importGguf: ['models'],
   stopGgufImport: ['models'],
+  quantizeChoices: ['models'],
+  quantizeModel: ['models'],
+  stopQuantizing: ['models'],
   verifyModel: ['models'],
   repairModel: ['models'],
   removalOf: ['models'],
@@ -900,6 +912,9 @@ export const commandsThrough = ({ invoke, channel, header }: Bridge): Commands =
   chooseGgufFiles: () => invoke('choose_gguf_files'),
   importGguf: (reference, onProgress) => invoke('import_gguf', { reference, onProgress: channel(onProgress) }),
   stopGgufImport: (reference) => invoke('stop_gguf_import', { reference }),
+  quantizeChoices: (reference) => invoke('quantize_choices', { reference }),
+  quantizeModel: (reference, format, compare, onProgress) => invoke('quantize_model', { reference, format, compare, onProgress: channel(onProgress) }),
+  stopQuantizing: (reference) => invoke('stop_quantizing', { reference }),
   verifyModel: (reference, onProgress) => invoke('verify_model', { reference, onProgress: channel(onProgress) }),
   repairModel: (reference, onProgress) => invoke('repair_model', { reference, onProgress: channel(onProgress) }),
   removalOf: (reference) => invoke('removal_of', { reference }),

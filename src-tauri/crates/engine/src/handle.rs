@@ -174,6 +174,15 @@ impl MlxEngine {
         Ok(answer.recv().unwrap_or(Err(Error::WorkerGone))?)
     }
 
+    /// Computes something that needs no model, between two steps of what runs. Blocks; not for async code.
+    pub(crate) fn compute<T: Send + 'static>(&self, compute: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        let (sender, answer) = channel();
+        self.send(Command::Compute(Box::new(move || {
+            let _ = sender.send(catch_panic(compute));
+        })));
+        answer.recv().unwrap_or(Err(Error::WorkerGone))
+    }
+
     /// Sends a command and waits for its answer.
     fn ask<T: Send + 'static>(
         &self,

@@ -31,6 +31,6 @@ pub use error::Error;
 pub use handle::MlxEngine;
 pub use mlx::memory::trim_heap;
 pub use options::{Drafting, EngineOptions};
-pub use quantize::{recipe, Mode, Perplexity, QuantizeProgress, Quantized, Recipe, SAMPLE, SAMPLE_CHUNK};
+pub use quantize::{recipe, size_of_copy, Mode, Perplexity, QuantizeProgress, Quantized, Recipe};
 #[cfg(feature = "bench")]
 pub use sequence::{ImageViews, PromptImage};

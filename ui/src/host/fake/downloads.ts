@@ -27,7 +27,7 @@ export function downloads(host: Shared & ReturnType<typeof hubControls> & Return
     const model = host.catalog.find((other) => other.id === download.id);
     if (model && !host.local.some((other) => other.reference === model.id)) {
       const { id: reference, name, family, quantization, context, thinking } = model;
-      host.local = [...host.local, { reference, name, kind: 'chat', built_in: false, path: `/models/${reference}`, revision: '9b02', family, quantization, bytes: download.total, context, thinking, thought: null, sampling: { temperature: 0.7, top_p: 0.95, repetition_penalty: 1.1 }, sampling_by_makers: false, supports_vision: false, vision_problem: null, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [], adapter_of: null }];
+      host.local = [...host.local, { reference, name, kind: 'chat', built_in: false, path: `/models/${reference}`, revision: '9b02', family, quantization, bytes: download.total, context, thinking, thought: null, sampling: { temperature: 0.7, top_p: 0.95, repetition_penalty: 1.1 }, sampling_by_makers: false, supports_vision: false, vision_problem: null, problem: null, incomplete: false, place: 'cache', last_used_at: null, revisions: [], quantizable: false, adapter_of: null }];
     }
     modelsChanged(host);
     return withFiles({ ...download, state: 'done', bytes_per_second: 0, seconds_left: null });

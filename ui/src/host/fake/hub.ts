@@ -8,6 +8,7 @@ import type { HubModel } from '../../bindings/HubModel';
 import type { LocalModel } from '../../bindings/LocalModel';
 import type { ModelFolderEntry } from '../../bindings/ModelFolderEntry';
 import type { NetSettings } from '../../bindings/NetSettings';
+import type { QuantizeChoice } from '../../bindings/QuantizeChoice';
 import type { Removal } from '../../bindings/Removal';
 import type { Verification } from '../../bindings/Verification';
 import type { VerifyProgress } from '../../bindings/VerifyProgress';
@@ -22,6 +23,8 @@ export type HubCondition = 'healthy' | 'offline' | 'failing' | 'empty' | 'slow';
 /** Milliseconds between two steps of a check. */
 const STEP = 200;
 const PAGE = 30;
+/** The formats of copies, and their bits per weight. */
+const QUANTIZED = [['eight_bits', 8.5], ['four_and_six_bits', 4.7], ['four_bits', 4.5], ['mxfp4', 4.25]] as const;
 const UNREACHABLE = refusal('network', 'huggingface.co could not be reached: no route to the host. Nothing was changed; try again when the network is back.');
 
 export const hubControls = () => ({
@@ -39,7 +42,7 @@ export const hubControls = () => ({
   ] as GgufModel[],
   /** Files that the system's dialog answers with. */
   chosenFiles: [] as string[],
-  /** Imports that were stopped. */
+  /** Imports and copies that were stopped. */
   stoppedImports: new Set<string>(),
   /** Models with which a chat was started in the chat window. */
   chatsWith: [] as string[],
@@ -173,6 +176,37 @@ export function hub(host: Shared & ReturnType<typeof hubControls> & ReturnType<t
       return { reference: path, bytes: total, loss: name.includes('Q4_K_M') ? 0.000_21 : 0, text_only: name.includes('vl') };
     },
     async stopGgufImport(reference) {
+      host.stoppedImports.add(reference);
+    },
+    async quantizeChoices(reference) {
+      const { bytes, name } = localModel(host, reference);
+      if (name.includes('mystery')) throw refusal('model_unsupported', `quantizing models of type \`mystery\` is not supported`);
+      return QUANTIZED.map(([format, bits]): QuantizeChoice => ({
+        format,
+        bytes: Math.round((bytes * bits) / 16),
+        bits_per_weight: bits,
+        exists: host.local.some(({ path }) => path === `/data/models/${name}-${format}`),
+      }));
+    },
+    async quantizeModel(reference, format, compare, onProgress) {
+      const original = localModel(host, reference);
+      const total = original.bytes;
+      host.stoppedImports.delete(reference);
+      for (let step = 0; step <= 10; step++) {
+        if (host.stoppedImports.has(reference)) throw refusal('stopped', 'the quantization was stopped');
+        onProgress({ path: 'model.layers.0.mlp.up_proj.weight', done: (total * step) / 10, total });
+        await pause(STEP);
+      }
+      if (original.name.includes('Huge')) throw refusal('disk_full', 'there is no room for the copy; nothing new is left');
+      const bits = QUANTIZED.find(([known]) => known === format)?.[1] ?? 16;
+      const path = `/data/models/${original.name}-${format}`;
+      const bytes = Math.round((total * bits) / 16);
+      host.local = [...host.local, { ...original, reference: path, name: `${original.name}-${format}`, path, place: 'imported', quantization: '4 bit', quantizable: false, bytes }];
+      modelsChanged(host);
+      await pause(STEP);
+      return { reference: path, bytes, bits_per_weight: bits, perplexity: compare ? [12.91, 13.4] : null, not_compared: null };
+    },
+    async stopQuantizing(reference) {
       host.stoppedImports.add(reference);
     },
     verifyModel: verify,

@@ -59,6 +59,9 @@ pub struct LocalModel {
     pub last_used_at: Option<i64>,
     /// All of its local commits, the active one first; empty outside the cache.
     pub revisions: Vec<LocalRevision>,
+    /// True if a quantized copy of it can be made.
+    #[serde(default)]
+    pub quantizable: bool,
     /// The reference of the model that it is an adapter of; `None` for a model.
     #[serde(default)]
     pub adapter_of: Option<String>,

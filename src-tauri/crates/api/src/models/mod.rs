@@ -4,6 +4,7 @@ mod endpoint;
 mod gguf;
 mod hub;
 mod local;
+mod quantize;
 mod users;
 
 pub use endpoint::{Endpoint, EndpointAddress, EndpointInfo, EndpointModels, KeySource, RemoteModel};
@@ -14,4 +15,5 @@ pub use hub::{
     VerifyProgress, WrongFile,
 };
 pub use local::{EngineStatus, LocalModel, LocalRevision, ModelFolderEntry, ModelPlace, ModelShelf};
+pub use quantize::{QuantizeChoice, QuantizeFormat, QuantizedModel};
 pub use users::{ModelUsage, ModelUsers};

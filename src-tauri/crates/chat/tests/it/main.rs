@@ -83,6 +83,7 @@ impl ModelShelf for Shelf {
             place: ModelPlace::Cache,
             last_used_at: None,
             revisions: Vec::new(),
+            quantizable: false,
             adapter_of: None,
         };
         [("owl", true), ("mole", false), ("hawk", true)].map(model).into()

@@ -7,5 +7,5 @@ mod weights;
 
 pub use checkpoint::conversion::Recipe;
 pub use checkpoint::Mode;
-pub use perplexity::{Perplexity, SAMPLE, SAMPLE_CHUNK};
-pub use run::{recipe, QuantizeProgress, Quantized};
+pub use perplexity::Perplexity;
+pub use run::{recipe, size_of_copy, QuantizeProgress, Quantized};

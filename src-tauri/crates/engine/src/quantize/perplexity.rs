@@ -1,5 +1,6 @@
 //! How well a model predicts a text.
 
+use prompt::ChatProcessor;
 use protocol::FolderSource;
 
 use crate::error::{Error, Result};
@@ -8,10 +9,10 @@ use crate::schedule::command::ModelAccess;
 use crate::sequence::SequenceState;
 
 /// A plain text for comparing a model with its quantized copy.
-pub const SAMPLE: &str = include_str!("sample.txt");
+const SAMPLE: &str = include_str!("sample.txt");
 
 /// Tokens of the sample that are read together.
-pub const SAMPLE_CHUNK: usize = 256;
+const SAMPLE_CHUNK: usize = 256;
 
 /// How well a model predicts a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +32,15 @@ impl MlxEngine {
     /// If the model cannot be loaded, for example because the memory guard refuses, or there is no whole chunk.
     pub fn perplexity(&self, model: FolderSource, tokens: Vec<u32>, chunk: usize) -> protocol::Result<Perplexity> {
         self.call(move |worker| perplexity(worker, &model, &tokens, chunk))
+    }
+
+    /// The perplexity of a text that is shipped, to compare a model with its quantized copy. Blocks; not for async code.
+    ///
+    /// # Errors
+    /// As [`MlxEngine::perplexity`].
+    pub fn sample_perplexity(&self, model: FolderSource) -> protocol::Result<f64> {
+        let tokens = ChatProcessor::open(&model.path)?.encode(SAMPLE)?;
+        Ok(self.perplexity(model, tokens, SAMPLE_CHUNK)?.perplexity)
     }
 }
 

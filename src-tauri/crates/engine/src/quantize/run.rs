@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::other_files::{other_files, OtherFile};
 use super::weights::write_weights;
-use crate::error::{Error, Result};
+use crate::error::{catch_panic, Error, Result};
 use crate::handle::MlxEngine;
 
 /// Bytes that stay free on the disk.
@@ -58,7 +58,8 @@ pub fn recipe(
 
 impl MlxEngine {
     /// Writes a quantized copy of the model in `source` as the folder `target`, which appears when all of it is on the
-    /// disk. The weights are those of `mlx_lm.convert`; a vision encoder is copied. Blocks; not for async code.
+    /// disk. The weights are those of `mlx_lm.convert`; a vision encoder is copied. Answers go on meanwhile. Blocks; not
+    /// for async code.
     ///
     /// # Errors
     /// If the original is broken or quantized already, the target exists, the disk is too small or the recipe does not
@@ -69,14 +70,31 @@ impl MlxEngine {
         target: &Path,
         recipe: Recipe,
         stop: CancelFlag,
-        mut progress: impl FnMut(QuantizeProgress) + Send + 'static,
+        mut progress: impl FnMut(QuantizeProgress),
     ) -> protocol::Result<Quantized> {
-        let (source, target) = (source.to_owned(), target.to_owned());
-        self.call(move |_| quantize(&source, &target, &recipe, &stop, &mut progress))
+        Ok(catch_panic(|| {
+            quantize(self, source, target, &recipe, &stop, &mut progress)
+        })?)
     }
 }
 
+/// The size of a quantized copy: bytes of its weight files, and bits of all weights by their number. Reads the headers of
+/// the original alone.
+///
+/// # Errors
+/// As [`MlxEngine::quantize`], of those that show before anything is written.
+pub fn size_of_copy(source: &Path, recipe: &Recipe) -> protocol::Result<(u64, f64)> {
+    let conversion = Conversion::plan(source, recipe).map_err(Error::from)?;
+    Ok((conversion.bytes(), bits_per_weight(&conversion)))
+}
+
+fn bits_per_weight(conversion: &Conversion) -> f64 {
+    let numbers: u64 = conversion.targets.iter().map(|target| target.numbers()).sum();
+    conversion.bytes() as f64 * 8.0 / numbers.max(1) as f64
+}
+
 fn quantize(
+    engine: &MlxEngine,
     source: &Path,
     target: &Path,
     recipe: &Recipe,
@@ -100,7 +118,7 @@ fn quantize(
         total: conversion.source_bytes(),
         ..QuantizeProgress::default()
     };
-    write_weights(&conversion, source, draft.path(), &mut |bytes, tensor| {
+    write_weights(engine, &conversion, source, draft.path(), &mut |bytes, tensor| {
         told.done += bytes;
         if told.tensor != tensor {
             tensor.clone_into(&mut told.tensor);
@@ -115,11 +133,10 @@ fn quantize(
         io::ErrorKind::AlreadyExists => Error::TargetExists(target.to_owned()),
         _ => Error::not_written(target, error),
     })?;
-    let numbers: u64 = conversion.targets.iter().map(|target| target.numbers()).sum();
     Ok(Quantized {
         source_bytes: conversion.source_bytes(),
         bytes: conversion.bytes(),
-        bits_per_weight: conversion.bytes() as f64 * 8.0 / numbers.max(1) as f64,
+        bits_per_weight: bits_per_weight(&conversion),
         undivided: conversion.undivided,
     })
 }

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 
 use checkpoint::conversion::{Change, Conversion, Piece, Shard, Target};
 use checkpoint::{Mode, Quantization};
-use mlx::memory;
+use mlx::memory::clear_after_chunk;
 use mlx::quantized::{QuantizationFormat, QuantizedTensor};
 use mlx::tensor::Tensor;
 use mlx::Dtype;
 
 use crate::error::{Error, Result};
+use crate::handle::MlxEngine;
 use crate::weights::dtype_of;
 
-/// Bytes that are read at once.
-const AT_ONCE: u64 = 32 << 20;
+/// Bytes that are read at once: answers that run wait as long as these are quantized.
+const AT_ONCE: u64 = 8 << 20;
 
 /// The most bytes of rows that are turned, and of a single row.
 const MOST_AT_ONCE: u64 = 256 << 20;
@@ -23,20 +24,28 @@ const MOST_AT_ONCE: u64 = 256 << 20;
 /// Gets the bytes read since it was called the last time, and the tensor; an error from it ends the conversion.
 pub type Tell<'a> = dyn FnMut(u64, &str) -> Result<()> + 'a;
 
-/// Writes all weight files into `folder`, and forces them to the disk.
-pub fn write_weights(conversion: &Conversion, source: &Path, folder: &Path, tell: &mut Tell<'_>) -> Result<()> {
+/// Writes all weight files into `folder`, and forces them to the disk. `engine` computes between the steps of answers;
+/// files are read and written here.
+pub fn write_weights(
+    engine: &MlxEngine,
+    conversion: &Conversion,
+    source: &Path,
+    folder: &Path,
+    tell: &mut Tell<'_>,
+) -> Result<()> {
     let mut originals = Originals {
         paths: conversion.files.iter().map(|name| source.join(name)).collect(),
         open: None,
     };
     for shard in &conversion.shards {
         let path = folder.join(&shard.name);
-        write_shard(conversion, shard, &path, &mut originals, tell)?;
+        write_shard(engine, conversion, shard, &path, &mut originals, tell)?;
     }
     Ok(())
 }
 
 fn write_shard(
+    engine: &MlxEngine,
     conversion: &Conversion,
     shard: &Shard,
     path: &Path,
@@ -61,15 +70,17 @@ fn write_shard(
                 match is_copied(target, &piece) {
                     true => write(0, &bytes)?,
                     false => {
-                        for (part, tensor) in converted(target, &piece, &bytes)?.iter().enumerate() {
-                            write(part, &tensor.to_bytes()?)?;
+                        let work = Work::new(target, &piece)?;
+                        let parts = engine.compute(move || work.parts(&bytes))?;
+                        for (part, bytes) in parts.iter().enumerate() {
+                            write(part, bytes)?;
                         }
                     }
                 }
                 tell(piece.bytes(), &target.name)?;
             }
         }
-        memory::clear_cache()?;
+        engine.compute(|| Ok(clear_after_chunk()?))?;
     }
     file.sync_all().map_err(failed)
 }
@@ -99,31 +110,55 @@ fn is_copied(target: &Target, piece: &Piece) -> bool {
     target.quantization.is_none() && target.dtype == piece.dtype && piece.change == Change::None
 }
 
-/// The parts of a target that a piece becomes.
-fn converted(target: &Target, piece: &Piece, bytes: &[u8]) -> Result<Vec<Tensor>> {
-    let length = |length: u64| {
-        i32::try_from(length).map_err(|_| Error::Unsupported(format!("{length} rows in `{}`", target.name)))
-    };
-    let (rows, columns) = (length(piece.rows)?, length(piece.columns)?);
-    let stored = known(piece.dtype)?;
-    let numbers = Tensor::from_bytes(bytes, &[rows, columns], stored)?;
-    let numbers = match piece.change {
-        Change::None => numbers,
-        Change::Turned => numbers.swapaxes(0, 1)?,
-        Change::TurnedHalf(second) => {
-            let start = if second { columns / 2 } else { 0 };
-            numbers.slice(1, start, start + columns / 2)?.swapaxes(0, 1)?
-        }
-        Change::PlusOne => numbers.add(&Tensor::scalar(1.0, stored)?)?,
-    };
-    let numbers = numbers.astype(known(target.dtype)?)?;
-    let Some(format) = target.quantization else {
-        return Ok(vec![numbers]);
-    };
-    let QuantizedTensor {
-        weight, scales, biases, ..
-    } = QuantizedTensor::quantize(&numbers.contiguous()?, format_of(format))?;
-    Ok([Some(weight), Some(scales), biases].into_iter().flatten().collect())
+/// The numbers of a piece, and what becomes of them.
+struct Work {
+    rows: i32,
+    columns: i32,
+    change: Change,
+    stored: Dtype,
+    made: Dtype,
+    format: Option<QuantizationFormat>,
+}
+
+impl Work {
+    fn new(target: &Target, piece: &Piece) -> Result<Self> {
+        let length = |length: u64| {
+            i32::try_from(length).map_err(|_| Error::Unsupported(format!("{length} rows in `{}`", target.name)))
+        };
+        Ok(Self {
+            rows: length(piece.rows)?,
+            columns: length(piece.columns)?,
+            change: piece.change,
+            stored: known(piece.dtype)?,
+            made: known(target.dtype)?,
+            format: target.quantization.map(format_of),
+        })
+    }
+
+    /// The bytes of the target's parts: the numbers, or what they are quantized to.
+    fn parts(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let numbers = Tensor::from_bytes(bytes, &[self.rows, self.columns], self.stored)?;
+        let numbers = match self.change {
+            Change::None => numbers,
+            Change::Turned => numbers.swapaxes(0, 1)?,
+            Change::TurnedHalf(second) => {
+                let start = if second { self.columns / 2 } else { 0 };
+                numbers.slice(1, start, start + self.columns / 2)?.swapaxes(0, 1)?
+            }
+            Change::PlusOne => numbers.add(&Tensor::scalar(1.0, self.stored)?)?,
+        };
+        let numbers = numbers.astype(self.made)?;
+        let parts = match self.format {
+            None => vec![numbers],
+            Some(format) => {
+                let QuantizedTensor {
+                    weight, scales, biases, ..
+                } = QuantizedTensor::quantize(&numbers.contiguous()?, format)?;
+                [Some(weight), Some(scales), biases].into_iter().flatten().collect()
+            }
+        };
+        Ok(parts.iter().map(Tensor::to_bytes).collect::<mlx::Result<_>>()?)
+    }
 }
 
 fn known(dtype: &str) -> Result<Dtype> {
@@ -193,9 +228,9 @@ mod tests {
         let all = portions(&piece, "a").unwrap();
         assert_eq!(
             all.iter().map(|part| part.rows).collect::<Vec<_>>(),
-            [16_384, 16_384, 7_232]
+            [4_096, 4_096, 4_096, 4_096, 4_096, 4_096, 4_096, 4_096, 4_096, 3_136]
         );
-        assert_eq!(all[1].offset, 100 + 16_384 * 2048);
+        assert_eq!(all[1].offset, 100 + 4_096 * 2048);
         let turned = Piece {
             change: Change::Turned,
             ..piece

@@ -51,12 +51,17 @@ pub enum Command {
     LimitPrefixCaches(Option<u64>),
     /// Free every model, when no answer runs, and compute on the device that is set.
     Connect,
+    /// Compute something that needs no model, between two steps.
+    Compute(Computation),
     /// Any other call.
     Call(Call),
 }
 
 /// A call that is made when no answer runs; it answers by itself and does not panic.
 pub type Call = Box<dyn FnOnce(&mut dyn ModelAccess) + Send>;
+
+/// A computation that takes no longer than a few steps; it answers by itself and does not panic.
+pub type Computation = Box<dyn FnOnce() + Send>;
 
 /// The models of an engine with no running answers, as calls use them.
 pub trait ModelAccess {

@@ -14,7 +14,7 @@ use serde_json::{json, Value};
 use crate::common::files::{write_entries, Entry};
 
 /// A small Llama with random weights.
-fn model(folder: &Path) -> PathBuf {
+pub fn model(folder: &Path) -> PathBuf {
     let path = folder.join("model");
     fs::create_dir(&path).unwrap();
     let config = json!({
@@ -58,7 +58,7 @@ fn model(folder: &Path) -> PathBuf {
     path
 }
 
-fn recipe(group: u32) -> Recipe {
+pub fn recipe(group: u32) -> Recipe {
     Recipe::new(Mode::Affine, Some(4), Some(group), None).unwrap()
 }
 

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod beside_answers;
 mod beside_mlx_lm;
 mod failures;
 mod large;

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use api::{LocalModel, ModelPlace};
+use checkpoint::conversion::Conversion;
 use checkpoint::embedding::MODULES;
 use checkpoint::{check_folder, vision_support, EmbeddingConfig, ModelConfig};
 use prompt::{ChatProcessor, RenderLimits, TextEncoder};
@@ -212,10 +213,13 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
         },
         false => (false, None),
     };
+    let quantizable =
+        |config: &ModelConfig| config.quantization.is_none() && Conversion::is_possible(&config.model_type);
     LocalModel {
         reference: model.reference.clone(),
         name: name_of(&model.reference),
         kind,
+        quantizable: problem.is_none() && generates && config.as_ref().is_some_and(quantizable),
         built_in: false,
         path: model.path.display().to_string(),
         revision: model.revision.clone(),

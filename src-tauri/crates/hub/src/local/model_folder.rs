@@ -405,6 +405,7 @@ impl ModelFolder {
             adapter_of: of.map(|found| found.source.reference.clone()),
             problem: base.err().map(Into::into).or(model.problem),
             incomplete: false,
+            quantizable: false,
             ..model
         }
     }

@@ -383,6 +383,7 @@ pub(crate) mod tests {
             place: ModelPlace::Cache,
             last_used_at: None,
             revisions: Vec::new(),
+            quantizable: false,
             adapter_of: None,
         }
     }

@@ -62,6 +62,7 @@ pub fn listed(reference: &str) -> LocalModel {
         place: ModelPlace::Cache,
         last_used_at: None,
         revisions: Vec::new(),
+        quantizable: false,
         adapter_of: None,
     }
 }

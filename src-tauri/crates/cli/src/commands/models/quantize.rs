@@ -3,9 +3,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use engine::{MlxEngine, Mode, QuantizeProgress, Quantized, Recipe, SAMPLE, SAMPLE_CHUNK};
+use engine::{MlxEngine, Mode, QuantizeProgress, Quantized, Recipe};
 use indicatif::ProgressBar;
-use prompt::ChatProcessor;
 use protocol::{CancelFlag, ErrorCode, FolderSource};
 use serde_json::{json, Value};
 use tokio_util::sync::CancellationToken;
@@ -205,7 +204,7 @@ async fn check(args: &QuantizeArgs, engine: &MlxEngine, source: FolderSource, ta
     };
     let work = {
         let engine = engine.clone();
-        tokio::task::spawn_blocking(move || [source, copy].map(|model| perplexity(&engine, model)))
+        tokio::task::spawn_blocking(move || [source, copy].map(|model| engine.sample_perplexity(model)))
     };
     let measured = tokio::select! {
         measured = work => measured?,
@@ -241,10 +240,4 @@ async fn check(args: &QuantizeArgs, engine: &MlxEngine, source: FolderSource, ta
         output::text(&rows.into_iter().flatten().collect::<String>())?;
     }
     Ok(())
-}
-
-fn perplexity(engine: &MlxEngine, model: FolderSource) -> protocol::Result<f64> {
-    let processor = ChatProcessor::open(&model.path)?;
-    let tokens = processor.encode(SAMPLE)?;
-    Ok(engine.perplexity(model, tokens, SAMPLE_CHUNK)?.perplexity)
 }

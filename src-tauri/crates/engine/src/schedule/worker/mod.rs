@@ -174,6 +174,10 @@ impl Worker {
                 self.models.unload_after(idle);
                 return;
             }
+            Command::Compute(compute) => {
+                compute();
+                return;
+            }
             Command::FreeCaches(done) => {
                 let _ = done.send(catch_panic(|| self.free_caches()));
                 return;

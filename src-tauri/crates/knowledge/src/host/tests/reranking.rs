@@ -31,6 +31,7 @@ fn reranker(reference: &str, bytes: u64) -> LocalModel {
         place: ModelPlace::Cache,
         last_used_at: None,
         revisions: Vec::new(),
+        quantizable: false,
         adapter_of: None,
     }
 }

@@ -1,4 +1,4 @@
-//! The running imports of GGUF files, which a window may stop.
+//! Running work on files, which a window may stop.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -8,31 +8,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use protocol::{Error, ErrorCode, Result};
 use tokio_util::sync::CancellationToken;
 
-/// The running imports, by their files.
+/// The running work of one kind, by the files that are read.
 #[derive(Default)]
-pub struct GgufImports(Mutex<HashMap<PathBuf, CancellationToken>>);
+pub struct FileJobs(Mutex<HashMap<PathBuf, CancellationToken>>);
 
-impl GgufImports {
-    /// An import begins, and ends early when the app does.
+impl FileJobs {
+    /// Work begins, and ends early when the app does.
     ///
     /// # Errors
-    /// `busy` if this file is being imported: two would be two models.
+    /// `busy` if this file is in work: two would be two models.
     pub fn begin(&self, file: &Path, app: &CancellationToken) -> Result<CancellationToken> {
         match self.running().entry(file.to_owned()) {
             Entry::Occupied(_) => {
-                let message = format!("{} is being imported already", file.display());
+                let message = format!("{} is in work already", file.display());
                 Err(Error::new(ErrorCode::Busy, message))
             }
             Entry::Vacant(free) => Ok(free.insert(app.child_token()).clone()),
         }
     }
 
-    /// An import has ended.
+    /// Work has ended.
     pub fn end(&self, file: &Path) {
         self.running().remove(file);
     }
 
-    /// Stops an import, if it runs.
+    /// Stops work, if it runs.
     pub fn stop(&self, file: &Path) {
         if let Some(stop) = self.running().get(file) {
             stop.cancel();
@@ -50,18 +50,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_imported_once_at_a_time_and_can_be_stopped() {
-        let (imports, app) = (GgufImports::default(), CancellationToken::new());
+    fn a_file_is_in_work_once_at_a_time_and_its_work_can_be_stopped() {
+        let (jobs, app) = (FileJobs::default(), CancellationToken::new());
         let (file, other) = (Path::new("/a.gguf"), Path::new("/b.gguf"));
-        let stop = imports.begin(file, &app).expect("nothing runs");
-        let second = imports.begin(file, &app).expect_err("it runs");
+        let stop = jobs.begin(file, &app).expect("nothing runs");
+        let second = jobs.begin(file, &app).expect_err("it runs");
         assert_eq!(second.code, ErrorCode::Busy);
-        imports.stop(other);
+        jobs.stop(other);
         assert!(!stop.is_cancelled());
-        imports.stop(file);
+        jobs.stop(file);
         assert!(stop.is_cancelled() && !app.is_cancelled());
-        imports.end(file);
-        let again = imports.begin(file, &app).expect("it has ended");
+        jobs.end(file);
+        let again = jobs.begin(file, &app).expect("it has ended");
         app.cancel();
         assert!(again.is_cancelled(), "the app ends");
     }
