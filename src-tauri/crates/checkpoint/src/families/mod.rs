@@ -78,6 +78,7 @@ mod qwen;
 mod qwen1;
 mod qwen_hybrid;
 mod qwen_moe;
+mod qwen_mtp;
 mod recurrent_gemma;
 mod refused;
 mod row;
@@ -187,6 +188,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
+    qwen_mtp::FAMILIES,
     recurrent_gemma::FAMILIES,
     rwkv::FAMILIES,
     seed_oss::FAMILIES,

@@ -64,7 +64,7 @@ fn parse(config: &Value) -> Result<ModelConfig, Error> {
 fn decoder(config: &Value) -> DecoderConfig {
     match parse(config).unwrap().family {
         Family::Decoder(decoder) => *decoder,
-        Family::Gemma4(_) | Family::Encoder(_) => panic!("it is no plain decoder"),
+        Family::Gemma4(_) | Family::Encoder(_) | Family::Head(_) => panic!("it is no plain decoder"),
     }
 }
 

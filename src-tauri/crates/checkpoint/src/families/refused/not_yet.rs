@@ -107,5 +107,5 @@ pub(super) const DRAFTS: &[Model] = &[
     ("a draft for Inkling", &["inkling_mtp"]),
     ("a draft for Muse Glimmer", &["muse_glimmer_assistant"]),
     ("a draft for Nemotron H", &["nemotron_h_mtp"]),
-    ("a draft for Qwen", &["qwen3_5_mtp", "qwen4_exp_mtp"]),
+    ("a draft for Qwen 4 Exp", &["qwen4_exp_mtp"]),
 ];

@@ -45,6 +45,7 @@ impl Generation {
             if unseen < to {
                 sequence.observe(&self.tokens[unseen..to])?;
             }
+            self.read_by_head();
             self.prompt.last_chunk = Instant::now();
             if !self.state.has_read_prompt() {
                 self.report_prefill(to);
@@ -92,6 +93,7 @@ impl Generation {
         let state = state.with_images(self.prompt.images.as_ref().map(|(images, _)| images.clone()));
         self.state
             .fill(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
+        self.begin_head();
         Ok(cached)
     }
 }
