@@ -18,13 +18,12 @@ import mlx.nn as nn
 import numpy as np
 from mlx.utils import tree_flatten, tree_map_with_path
 from mlx_lm.models.cache import make_prompt_cache
-from mlx_vlm.speculative.drafters.qwen3_5_mtp import Model as Head
-from mlx_vlm.speculative.drafters.qwen3_5_mtp import ModelConfig
+from mlx_vlm.speculative.drafters import gemma4_assistant, qwen3_5_mtp
 
 from families import prepare
 from oracle import load_in_f32
 from random_model import draw, write_model
-from shapes import VOCABULARY, qwen3_5, qwen3_5_moe
+from shapes import VOCABULARY, gemma4, gemma4_31b, qwen3_5, qwen3_5_moe
 from tokens import CONTROL, write
 from variants import Variant
 
@@ -33,8 +32,10 @@ PLACES = [9, 10, 13, 33, 64, 65, 89]
 COUNT = 7
 # Tokens that the model writes for the fit.
 FIT = 2000
-# The part of what the layers of a model whose states are guessed add.
-QUIET = 0.03
+# The part of what the layers of a model whose states are guessed add, and of Gemma's, which are many.
+QUIET, QUIETER = 0.03, 0.01
+# The norms of what Gemma's layers add.
+LAST_NORMS = ("post_attention_layernorm.weight", "post_feedforward_layernorm.weight", "post_per_layer_input_norm.weight")
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
@@ -60,10 +61,30 @@ def as_the_makers_have_it(weights):
 class Case:
     """A model and its head, as the head's files have it."""
 
-    def __init__(self, name, config, layers=1, original=False, bits=None, guesses=False):
+    def __init__(self, name, config, layers=1, original=False, bits=None, guesses=False, groups=None):
         self.name, self.config, self.layers = name, config, layers
-        self.original, self.bits, self.guesses = original, bits, guesses
-        self.config["text_config"]["mtp_num_hidden_layers"] = layers
+        self.original, self.bits, self.guesses, self.groups = original, bits, guesses, groups
+        self.attends = config["model_type"] == "gemma4"
+        if not self.attends:
+            self.config["text_config"]["mtp_num_hidden_layers"] = layers
+
+    def head_config(self):
+        text = self.config["text_config"]
+        if not self.attends:
+            return {"model_type": "qwen3_5_mtp", "block_size": 3, "text_config": text}
+        own = {
+            "intermediate_size": 96, "num_hidden_layers": 4, "num_kv_shared_layers": 4, "hidden_size_per_layer_input": 0,
+            "vocab_size_per_layer_input": 0, "use_double_wide_mlp": False,
+            "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+        }
+        # As wide as the model where it is to guess the model's states.
+        width = text["hidden_size"] if self.guesses else 32
+        head = {
+            "model_type": "gemma4_assistant", "backbone_hidden_size": text["hidden_size"], "block_size": 4,
+            "tie_word_embeddings": text["tie_word_embeddings"], "use_ordered_embeddings": self.groups is not None,
+            "text_config": {**text, **own, "hidden_size": width},
+        }
+        return head if self.groups is None else {**head, "num_centroids": self.groups, "centroid_intermediate_top_k": 3}
 
 
 CASES = [
@@ -72,13 +93,24 @@ CASES = [
     Case("qwen3.5-two-4bit", qwen3_5(), layers=2, bits=4),
     Case("qwen3.5-moe", qwen3_5_moe()),
     Case("qwen3.5-moe-original", qwen3_5_moe(), original=True),
+    Case("gemma4", gemma4(tie_word_embeddings=False), guesses=True),
+    Case("gemma4-tied", gemma4()),
+    Case("gemma4-groups", gemma4(), groups=20),
+    Case("gemma4-31b", gemma4_31b()),
 ]
 
 
 def random_head(case):
-    config = {"model_type": "qwen3_5_mtp", "block_size": 3, "text_config": case.config["text_config"]}
-    head = Head(ModelConfig.from_dict(config))
-    head.update(tree_map_with_path(lambda name, old: draw(name, old.shape, 0.0, 1.0, False), head.parameters()))
+    config = case.head_config()
+    package = gemma4_assistant if case.attends else qwen3_5_mtp
+    head = package.Model(package.ModelConfig.from_dict(config))
+
+    def fill(name, old):
+        if name.endswith("token_ordering"):
+            return mx.random.permutation(VOCABULARY)
+        return draw(name, old.shape, 0.0, 1.0, case.attends)
+
+    head.update(tree_map_with_path(fill, head.parameters()))
     if case.bits:
         nn.quantize(head, 64, case.bits, class_predicate=lambda path, module: hasattr(module, "to_quantized"))
         config["quantization"] = {"group_size": 64, "bits": case.bits}
@@ -92,18 +124,25 @@ def write_head(head, config, folder, original=False):
     (folder / "config.json").write_text(json.dumps({**config, "dtype": "float32"}, indent=1))
 
 
-def states_of(model, ids):
-    language = model.language_model
-    return language.model(mx.array([ids]), cache=make_prompt_cache(model))
+def states_of(model, ids, cache=None):
+    return model.language_model.model(mx.array([ids]), cache=cache or make_prompt_cache(model))
 
 
-def output_of(model, states):
-    language = model.language_model
-    tied = language.args.tie_word_embeddings
-    return language.model.embed_tokens.as_linear(states) if tied else language.lm_head(states)
+def let_read(case, model, head, ids, last, choose):
+    """Lets a head read what the model has read; the result is the state that it goes on from."""
+    cache = make_prompt_cache(model)
+    states = states_of(model, ids, cache)
+    if not case.attends:
+        head.prefill_from_target_hidden(mx.array([ids]), states, last, choose)
+        return None
+    kinds = case.config["text_config"]["layer_types"][: len(cache)]
+    # The last of each kind counts.
+    keys = {kind: (layer.keys[..., : len(ids), :], layer.values[..., : len(ids), :]) for kind, layer in zip(kinds, cache)}
+    head.set_shared_kv(keys, len(ids), position=len(ids) - 1, kv_valid_len=len(ids))
+    return states[:, -1:]
 
 
-def figures(model, head, ids):
+def figures(case, model, head, ids):
     """The drafts of a head at each place of a text."""
     drafts, margins = [], []
     for place in PLACES:
@@ -114,30 +153,40 @@ def figures(model, head, ids):
             seen.append(logits.reshape(-1))
             return mx.argmax(logits, axis=-1)
 
-        head.prefill_from_target_hidden(mx.array([ids[:place]]), states_of(model, ids[:place]), ids[place], choose)
-        drafted = head.draft_block(ids[place], None, None, COUNT + 1, choose)
+        state = let_read(case, model, head, ids[:place], ids[place], choose)
+        drafted = head.draft_block(ids[place], state, None, COUNT + 1, choose)
         drafts.append(drafted.reshape(-1).tolist())
         margins.append([float(np.diff(np.sort(np.array(logits))[-2:])[0]) for logits in seen])
     return {"text": mx.array(ids, dtype=mx.int32), "drafts": mx.array(drafts, dtype=mx.int32), "margins": mx.array(margins)}
 
 
-def fit(model, head, ids):
-    """Gives a head without attention and network the projection that guesses the model's next state best."""
+def normed(rows):
+    return rows / np.sqrt((rows**2).mean(-1, keepdims=True) + 1e-6)
+
+
+def fit(case, model, head, ids):
+    """Gives a head whose layers add little the projection that guesses the model's next state best."""
     states = np.array(states_of(model, ids)[0])
-    embedded = np.array(model.language_model.model.embed_tokens(mx.array(ids)))
-    normed = lambda rows: rows / np.sqrt((rows**2).mean(-1, keepdims=True) + 1e-6)
-    read = np.concatenate([normed(embedded[1:]), normed(states[:-1])], axis=1)
-    last = model.language_model.model.norm.weight
-    found, *_ = np.linalg.lstsq(read, states[1:] / np.array(last), rcond=None)
-    weights = {"fc.weight": mx.array(found.T.astype(np.float32))}
+    inner = model.language_model.model
+    embedded = np.array(inner.embed_tokens(mx.array(ids))) * getattr(inner, "embed_scale", 1.0)
+    read = np.concatenate([embedded[1:], states[:-1]], axis=1)
+    if not case.attends:
+        read = np.concatenate([normed(embedded[1:]), normed(states[:-1])], axis=1)
+    found, *_ = np.linalg.lstsq(read, states[1:] / np.array(inner.norm.weight), rcond=None)
+    projection = mx.array(found.T.astype(np.float32))
+    weights = {"pre_projection.weight": projection} if case.attends else {"fc.weight": projection}
     for name, value in tree_flatten(head.parameters()):
-        if name.startswith("pre_fc_norm"):
+        if name.startswith("pre_fc_norm") or name.endswith("layer_scalar"):
             weights[name] = mx.ones(value.shape)
-        elif name.endswith(("o_proj.weight", "down_proj.weight")):
+        elif name.endswith(("o_proj.weight", "down_proj.weight") if not case.attends else LAST_NORMS):
             # A little of both, so that they are not for nothing.
             weights[name] = 0.002 * value
-        elif name == "norm.weight":
-            weights[name] = last
+        elif name in ("norm.weight", "model.norm.weight"):
+            weights[name] = inner.norm.weight
+        elif name == "lm_head.weight":
+            weights[name] = model.language_model.lm_head.weight
+        elif name == "post_projection.weight":
+            weights[name] = mx.eye(value.shape[0])
     head.load_weights(list(weights.items()), strict=False)
 
 
@@ -151,11 +200,12 @@ def spoken(model, seed):
     return ids
 
 
-def quieten(folder):
+def quieten(folder, attends):
     """Lets the layers of a model add less, so that its next state can be guessed."""
     path = str(folder / "model.safetensors")
-    ends = ("o_proj.weight", "out_proj.weight", "down_proj.weight")
-    weights = {name: QUIET * value if name.endswith(ends) else value for name, value in mx.load(path).items()}
+    ends = LAST_NORMS if attends else ("o_proj.weight", "out_proj.weight", "down_proj.weight")
+    factor = QUIETER if attends else QUIET
+    weights = {name: factor * value if name.endswith(ends) else value for name, value in mx.load(path).items()}
     mx.eval(weights)
     mx.save_safetensors(path, weights, {"format": "mlx"})
 
@@ -167,16 +217,16 @@ def write_case(case, out, seed):
     special = write(folder, VOCABULARY - len(control), control, TEMPLATE)
     write_model(Variant(case.name, case.config), folder, seed, special)
     if case.guesses:
-        quieten(folder)
+        quieten(folder, case.attends)
     model = load_in_f32(folder)
     mx.random.seed(seed + 1)
     head, config = random_head(case)
     write_head(head, config, out / f"{case.name}.head", case.original)
     source = random.Random(seed)
     ids = [source.randrange(special["ordinary"]) for _ in range(LENGTH + 1)]
-    mx.save_safetensors(str(out / f"{case.name}.safetensors"), figures(model, head, ids))
+    mx.save_safetensors(str(out / f"{case.name}.safetensors"), figures(case, model, head, ids))
     if case.guesses:
-        fit(model, head, spoken(model, seed))
+        fit(case, model, head, spoken(model, seed))
         write_head(head, config, out / f"{case.name}.guesses")
 
 

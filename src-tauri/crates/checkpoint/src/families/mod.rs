@@ -21,6 +21,7 @@ mod gemma;
 mod gemma3;
 mod gemma3n;
 mod gemma4;
+mod gemma4_assistant;
 mod glm4;
 mod glm4_moe;
 mod gpt2;
@@ -132,6 +133,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     gemma3::FAMILIES,
     gemma3n::FAMILIES,
     gemma4::FAMILIES,
+    gemma4_assistant::FAMILIES,
     gemma::FAMILIES,
     glm4::FAMILIES,
     glm4_moe::FAMILIES,

@@ -5,7 +5,7 @@ use super::qwen_hybrid::qwen3_5;
 use super::row::FamilyRow;
 use super::source::Source;
 use crate::config::decoder::{DecoderConfig, FeedForward, LayerConfig, LmHead, Mixer, OriginalMark};
-use crate::config::head::HeadConfig;
+use crate::config::head::{HeadConfig, HeadLayers};
 use crate::config::limits::check_range;
 use crate::config::Family;
 use crate::error::{unusable, Error};
@@ -58,8 +58,10 @@ pub(super) fn qwen3_5_mtp(source: Source<'_>) -> Result<Family, Error> {
         ..(*model).clone()
     };
     Ok(Family::Head(Box::new(HeadConfig {
-        layers: layers.check()?,
-        model_layers: model.layers.len() as u32,
+        hidden_size: model.hidden_size,
+        vocab_size: model.vocab_size,
+        model_layers: Some(model.layers.len() as u32),
+        layers: HeadLayers::Decoder(Box::new(layers.check()?)),
         model_types: MODELS,
     })))
 }
@@ -101,7 +103,9 @@ mod tests {
     fn its_layers_are_the_attention_of_the_model() {
         let config = parse(&text()).unwrap();
         assert_eq!((config.kind, config.context), (ModelKind::Draft, 262_144));
-        let layers = &config.head().unwrap().layers;
+        let HeadLayers::Decoder(layers) = &config.head().unwrap().layers else {
+            panic!("another head")
+        };
         assert_eq!((layers.layers.len(), layers.hidden_size), (1, 1024));
         let Mixer::Attention(attention) = &layers.layers[0].mixer else {
             panic!("not attention")

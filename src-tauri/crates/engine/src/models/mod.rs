@@ -4,6 +4,7 @@ mod decoder;
 pub mod embedding_head;
 mod encoder;
 mod gemma4;
+mod head;
 mod input;
 mod pass;
 pub mod vision;
@@ -18,8 +19,9 @@ use crate::error::{Error, Result};
 use crate::kernels::kernels;
 use crate::layers::MultimodalRope;
 use crate::weights::Weights;
-pub use decoder::draft_head::DraftHead;
 pub use embedding_head::EmbeddingHead;
+pub use gemma4::assistant::LastKeys;
+pub use head::Head;
 pub use input::{ChunkImage, Input};
 pub use pass::{spans, Pass};
 
@@ -33,7 +35,7 @@ pub enum Model {
     /// BERT and its kin, which make embeddings.
     Encoder(Box<encoder::Encoder>),
     /// A head, which drafts for a model and does nothing alone.
-    Head(Box<DraftHead>),
+    Head(Head),
 }
 
 impl Model {
@@ -43,7 +45,7 @@ impl Model {
             Family::Gemma4(config) => Ok(Self::Gemma4(Box::new(gemma4::Gemma4::load(config, weights)?))),
             Family::Decoder(config) => Ok(Self::Decoder(Box::new(decoder::Decoder::load(config, weights)?))),
             Family::Encoder(config) => Ok(Self::Encoder(Box::new(encoder::Encoder::load(config, weights)?))),
-            Family::Head(config) => Ok(Self::Head(Box::new(DraftHead::load(config, weights)?))),
+            Family::Head(config) => Ok(Self::Head(Head::load(config, weights)?)),
         }
     }
 
@@ -58,7 +60,7 @@ impl Model {
     }
 
     /// The head, if it is one.
-    pub fn head(&self) -> Option<&DraftHead> {
+    pub fn head(&self) -> Option<&Head> {
         match self {
             Self::Head(head) => Some(head),
             Self::Gemma4(_) | Self::Decoder(_) | Self::Encoder(_) => None,
@@ -92,8 +94,26 @@ impl Model {
     /// What the layers read of tokens `[rows]`, for a head that drafts; `[rows, width]`.
     pub fn embedded(&self, ids: &Tensor) -> Result<Tensor> {
         match self {
+            Self::Gemma4(model) => Ok(model.embedded(ids)?),
             Self::Decoder(model) => Ok(model.embedded(ids)?),
-            Self::Gemma4(_) | Self::Encoder(_) | Self::Head(_) => Err(Error::NoHead),
+            Self::Encoder(_) | Self::Head(_) => Err(Error::NoHead),
+        }
+    }
+
+    /// States `[rows, width]` after the last layer, normed, for a head that drafts.
+    pub fn normed(&self, states: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Gemma4(model) => Ok(model.normed(states)?),
+            Self::Decoder(model) => Ok(model.normed(states)?),
+            Self::Encoder(_) | Self::Head(_) => Err(Error::NoHead),
+        }
+    }
+
+    /// The keys and values of a sequence with these caches that an assistant attends to.
+    pub fn last_keys(&self, caches: &[Cache]) -> Result<LastKeys> {
+        match self {
+            Self::Gemma4(model) => Ok(model.last_keys(caches)?),
+            Self::Decoder(_) | Self::Encoder(_) | Self::Head(_) => Err(Error::NoHead),
         }
     }
 

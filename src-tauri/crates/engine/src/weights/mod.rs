@@ -268,6 +268,15 @@ impl<'a> Weights<'a> {
         self.has(name).then(|| self.take(name, shape)).transpose()
     }
 
+    /// `count` whole numbers; those below zero become larger than any that counts something.
+    pub fn take_numbers(&mut self, name: &str, count: i32) -> Result<Vec<u32>> {
+        let tensor = self.take_raw(name)?;
+        if tensor.shape() != [count] || tensor.dtype().is_float() {
+            return Err(wrong_shape(name, &tensor, format!("[{count}] whole numbers")));
+        }
+        Ok(tensor.astype(Dtype::Uint32)?.to_u32()?)
+    }
+
     /// A tensor of any shape, in the device's working type.
     pub fn take_any(&mut self, name: &str) -> Result<Tensor> {
         let tensor = self.take_raw(name)?;

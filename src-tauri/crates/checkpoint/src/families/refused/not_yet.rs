@@ -91,13 +91,8 @@ pub(super) const DRAFTS: &[Model] = &[
     ),
     ("a draft by EAGLE 3", &["eagle3"]),
     (
-        "a draft for Gemma 4",
-        &[
-            "gemma4_assistant",
-            "gemma4_unified_assistant",
-            "gemma4_dflash",
-            "gemma4_dspark",
-        ],
+        "a draft for Gemma 4 by block diffusion",
+        &["gemma4_dflash", "gemma4_dspark"],
     ),
     (
         "a draft for GLM",

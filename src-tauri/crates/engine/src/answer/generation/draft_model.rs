@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::Generation;
 use crate::error::Result;
 use crate::loaded::LoadedModel;
+use crate::models::Head;
 use crate::sequence::drafts::{DraftSequence, Drafter, HeadSequence, Tuner};
 use crate::sequence::prefix::Prefix;
 use crate::sequence::SequenceState;
@@ -161,17 +162,18 @@ impl Generation {
         model.is_some_and(|model| model.has_read(&self.tokens, state))
     }
 
-    /// Lets a head begin to read, and the model keep the states for it from here on.
-    pub(super) fn begin_head(&mut self) {
-        let Some(model) = self.draft_model.as_mut().filter(|model| model.is_head()) else {
+    /// Lets a head begin to read, and the model keep the states for it from here on: one that reads `all` of a text, or
+    /// one that needs the last state alone.
+    pub(super) fn begin_head(&mut self, all: bool) {
+        let reads = |model: &DraftModel| model.loaded.model().head().map(Head::reads_all);
+        let (Some(model), Some(sequence)) = (self.draft_model.as_mut(), self.state.sequence_mut()) else {
             return;
         };
-        let Some(sequence) = self.state.sequence_mut() else {
-            return;
-        };
-        sequence.state.keep_states(true);
-        let begun = model.begin(&self.tokens, sequence.state.offset());
-        self.kept_drafting(begun);
+        if reads(model) == Some(all) {
+            sequence.state.keep_states(true);
+            let begun = model.begin(&self.tokens, sequence.state.offset());
+            self.kept_drafting(begun);
+        }
     }
 
     /// Lets a head read the states of what the model has just read.

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use checkpoint::HeadConfig;
+use checkpoint::DecoderConfig;
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
@@ -38,8 +38,7 @@ pub struct DraftHead {
 
 impl DraftHead {
     /// Builds the head; every tensor of it is computed when this returns.
-    pub fn load(config: &HeadConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
-        let config = &config.layers;
+    pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
         // In the files of the makers, its tensors stand beside those of the model.
         let offset = config
             .norm_offset_in_original

@@ -5,7 +5,7 @@ use mlx::tensor::{eval, Tensor};
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::models::{DraftHead, Model};
+use crate::models::{Head, Model};
 use crate::sequence::state::SequenceState;
 
 /// A text as a head reads it: for each position the model's state, together with the token after it.
@@ -13,7 +13,7 @@ pub struct HeadSequence {
     caches: Vec<Cache>,
     /// The first position that it has read, and the first one that it has not.
     read: (usize, usize),
-    /// Its own state after the last of them, `[1, width]`.
+    /// Its own state after the last of them, `[1, width]`; the model's if it attends to the model's keys.
     last: Option<Tensor>,
 }
 
@@ -35,20 +35,14 @@ impl HeadSequence {
     /// Its caches, and how many positions they have read, if it has read the text from its beginning.
     pub fn whole(&mut self) -> Option<(&mut [Cache], usize)> {
         let (first, end) = self.read;
-        (first == 0).then_some((&mut self.caches[..], end))
+        (first == 0 && !self.caches.is_empty()).then_some((&mut self.caches[..], end))
     }
 
     /// Reads the states of `state` that it has not read. It goes on where it was, or begins anew if some were missed.
     ///
     /// # Errors
     /// If MLX fails; then the text cannot be continued.
-    pub fn read_on(
-        &mut self,
-        head: &DraftHead,
-        model: &Model,
-        state: &mut SequenceState,
-        tokens: &[u32],
-    ) -> Result<()> {
+    pub fn read_on(&mut self, head: &Head, model: &Model, state: &mut SequenceState, tokens: &[u32]) -> Result<()> {
         let Some((from, states)) = state.take_states()? else {
             return Ok(());
         };
@@ -56,10 +50,15 @@ impl HeadSequence {
             (self.caches, self.read) = (head.caches(), (from, from));
         }
         let rows = states.dim(0) as usize;
-        let after = model.ids(&tokens[from + 1..=from + rows])?;
-        let states = model.last_hidden_states(&states)?;
-        let own = head.forward(&states, &model.embedded(&after)?, &mut self.caches)?;
-        let last = own.slice(0, rows as i32 - 1, rows as i32)?;
+        let last = |states: &Tensor| states.slice(0, rows as i32 - 1, rows as i32);
+        let last = match head {
+            Head::Layers(head) => {
+                let after = model.ids(&tokens[from + 1..=from + rows])?;
+                let embedded = model.embedded(&after)?;
+                last(&head.forward(&model.normed(&states)?, &embedded, &mut self.caches)?)?
+            }
+            Head::Assistant(_) => model.normed(&last(&states)?)?,
+        };
         eval(self.caches.iter().flat_map(Parameters::tensors).chain([&last]))?;
         self.read.1 += rows;
         self.last = Some(last);
@@ -73,7 +72,7 @@ impl HeadSequence {
     /// If MLX fails; then the text cannot be continued.
     pub fn draft(
         &mut self,
-        head: &DraftHead,
+        head: &Head,
         model: &Model,
         state: &mut SequenceState,
         tokens: &[u32],
@@ -84,12 +83,24 @@ impl HeadSequence {
             return Ok(Vec::new());
         };
         let mut drafted = Vec::with_capacity(count);
-        for index in 0..count {
-            let token = model.output(&own)?.argmax(-1, false)?;
-            if index + 1 < count {
-                own = head.forward(&own, &model.embedded(&token)?, &mut self.caches)?;
+        match head {
+            Head::Layers(head) => {
+                for index in 0..count {
+                    let token = model.output(&own)?.argmax(-1, false)?;
+                    if index + 1 < count {
+                        own = head.forward(&own, &model.embedded(&token)?, &mut self.caches)?;
+                    }
+                    drafted.push(token);
+                }
             }
-            drafted.push(token);
+            Head::Assistant(assistant) => {
+                let keys = model.last_keys(state.caches())?;
+                let mut token = model.ids(&tokens[tokens.len() - 1..])?;
+                for _ in 0..count {
+                    (token, own) = assistant.forward(&own, &model.embedded(&token)?, &keys, self.read.1)?;
+                    drafted.push(token.clone());
+                }
+            }
         }
         eval(&drafted)?;
         // The model's states take the place of its own.
