@@ -5,6 +5,7 @@ mod experts;
 mod file_tensors;
 mod matrix;
 mod ternary;
+mod whole_numbers;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -266,15 +267,6 @@ impl<'a> Weights<'a> {
     /// The same, if there is such a tensor.
     pub fn take_if_present(&mut self, name: &str, shape: &[i32]) -> Result<Option<Tensor>> {
         self.has(name).then(|| self.take(name, shape)).transpose()
-    }
-
-    /// `count` whole numbers; those below zero become larger than any that counts something.
-    pub fn take_numbers(&mut self, name: &str, count: i32) -> Result<Vec<u32>> {
-        let tensor = self.take_raw(name)?;
-        if tensor.shape() != [count] || tensor.dtype().is_float() {
-            return Err(wrong_shape(name, &tensor, format!("[{count}] whole numbers")));
-        }
-        Ok(tensor.astype(Dtype::Uint32)?.to_u32()?)
     }
 
     /// A tensor of any shape, in the device's working type.

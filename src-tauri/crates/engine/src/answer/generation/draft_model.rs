@@ -31,7 +31,7 @@ pub struct DraftModel {
 /// A text as it is read by what drafts it.
 enum Reading {
     /// By a smaller model.
-    Tokens(DraftSequence),
+    Tokens(Box<DraftSequence>),
     /// By a head, which reads the model's states.
     States(HeadSequence),
 }
@@ -83,7 +83,7 @@ impl DraftModel {
                     Some((positions, caches)) => (SequenceState::from_caches(caches, positions), positions),
                     None => (SequenceState::new(stepping.model, None), 0),
                 };
-                Reading::Tokens(DraftSequence::new(stepping, state, tokens[..read].to_vec())?)
+                Reading::Tokens(Box::new(DraftSequence::new(stepping, state, tokens[..read].to_vec())?))
             }
         });
         Ok(())
