@@ -3,4 +3,4 @@
 /**
  * The kind of a model.
  */
-export type ModelKind = "chat" | "embedding" | "reranker";
+export type ModelKind = "chat" | "embedding" | "reranker" | "draft";

@@ -146,6 +146,16 @@ pub enum Error {
     /// The weights lack something.
     #[error("the weights lack {0}; fetch or repair the model")]
     Incomplete(String),
+    /// A draft was asked for a model that it does not belong to.
+    #[error(
+        "it drafts for another model: for {wanted}; this one is {found}. Choose the draft that belongs to the model"
+    )]
+    OtherModel {
+        /// The model that it belongs to.
+        wanted: String,
+        /// The model that it was to draft for.
+        found: String,
+    },
     /// A base model.
     #[error("the model has no chat template, so it cannot hold a conversation; choose an instruction-tuned one")]
     NoTemplate,
@@ -195,7 +205,7 @@ impl From<Error> for protocol::Error {
             | Error::Incomplete(_)
             | Error::MissingFile(_) => ErrorCode::ModelBroken,
             Error::Vision(_) => ErrorCode::ImageNotSeen,
-            Error::TooNarrow { .. } | Error::Recipe(_) => ErrorCode::BadRequest,
+            Error::TooNarrow { .. } | Error::Recipe(_) | Error::OtherModel { .. } => ErrorCode::BadRequest,
         };
         let message = Self::new(code, error.to_string());
         match error {
@@ -235,7 +245,7 @@ impl From<Error> for protocol::Error {
             Error::WeightFormat(format) => message.narrowed(Reason::ModelFormat).with("format", format),
             Error::TokenizerFormat(file) => message.narrowed(Reason::ModelFormat).with("file", file),
             Error::MissingFile(file) => message.with("file", file),
-            Error::AlreadyQuantized(_) | Error::Recipe(_) | Error::Incomplete(_) => message,
+            Error::AlreadyQuantized(_) | Error::Recipe(_) | Error::Incomplete(_) | Error::OtherModel { .. } => message,
             Error::NoTemplate => message.narrowed(Reason::NoChatTemplate),
         }
     }

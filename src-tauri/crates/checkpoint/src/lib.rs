@@ -14,7 +14,7 @@ mod files;
 mod image_prompt;
 mod model;
 
-pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, Mode, Quantization};
+pub use config::{DecoderConfig, EncoderConfig, Family, Gemma4Config, HeadConfig, Mode, Quantization};
 pub use error::{Error, Result};
 pub use families::{image_prompt, refused_models, supported_families, vision};
 pub use families::{RefusedModel, SupportedFamily, VisionConfig, KNOWN_MODEL_TYPES};

@@ -114,6 +114,12 @@ pub enum Error {
     /// A conversation was sent to an embedding model.
     #[error("this model makes embeddings and writes no answers; choose one that chats")]
     NotForChat,
+    /// An answer was asked of a head.
+    #[error("this drafts the responses of another model and writes none alone; choose the model that it belongs to")]
+    DraftsAlone,
+    /// A head was given to a model whose states none reads.
+    #[error("no draft reads the states of such a model")]
+    NoHead,
     /// Embeddings were asked of a model that chats.
     #[error("this model makes no embeddings; choose an embedding model, such as one with a `modules.json`")]
     NotForEmbeddings,
@@ -258,6 +264,8 @@ impl From<Error> for protocol::Error {
             | Error::OtherTokens
             | Error::NoRoomBeside
             | Error::NotForChat
+            | Error::DraftsAlone
+            | Error::NoHead
             | Error::NotForEmbeddings
             | Error::NotForRanking
             | Error::EmptyInput { .. }
@@ -291,7 +299,7 @@ impl From<Error> for protocol::Error {
                 .with("reason", source.to_string()),
             Error::Unsupported(feature) => message.with("feature", feature),
             Error::WrongProducts(products) => message.narrowed(Reason::DeviceQuantization).with("feature", products),
-            Error::NotForChat => message.narrowed(Reason::NotAChatModel),
+            Error::NotForChat | Error::DraftsAlone => message.narrowed(Reason::NotAChatModel),
             Error::ContextFull { prompt, context } | Error::FarTooLong { least: prompt, context } => {
                 message.with("prompt", prompt).with("context", context)
             }

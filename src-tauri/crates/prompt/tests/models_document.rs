@@ -208,7 +208,10 @@ fn mark(holds: bool) -> &'static str {
 
 fn families() -> String {
     let compared = Compared::written();
-    let mut rows: Vec<SupportedFamily> = supported_families().collect();
+    // Drafts have a section of their own.
+    let mut rows: Vec<SupportedFamily> = supported_families()
+        .filter(|family| family.kind != ModelKind::Draft)
+        .collect();
     rows.sort_by_key(|family| family.name.to_lowercase());
     let measured = Measured::read();
     let heads = [

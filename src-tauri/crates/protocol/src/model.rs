@@ -217,6 +217,8 @@ pub enum ModelKind {
     Embedding,
     /// It scores how well a text answers a question (a cross-encoder), and generates nothing.
     Reranker,
+    /// It drafts the answers of another model, whose states it reads, and does nothing alone.
+    Draft,
 }
 
 /// Memory of the engine, in bytes.

@@ -15,8 +15,8 @@ pub(crate) fn models(list: &[Entry], loaded: &[String]) -> Value {
 pub(crate) fn model(entry: &Entry, loaded: &[String]) -> Value {
     let model = &entry.model;
     let kind = match (model.kind, model.supports_vision) {
-        // LM Studio has no word of its own for rerankers; they generate nothing, as embedding models do.
-        (ModelKind::Embedding | ModelKind::Reranker, _) => "embeddings",
+        // LM Studio has no word of its own for rerankers and drafts; they answer nothing, as embedding models do.
+        (ModelKind::Embedding | ModelKind::Reranker | ModelKind::Draft, _) => "embeddings",
         (ModelKind::Chat, true) => "vlm",
         (ModelKind::Chat, false) => "llm",
     };

@@ -24,6 +24,7 @@ export const models = translation({
   'tag.builtIn': 'مدمج',
   'tag.embedding': 'تضمين',
   'tag.reranker': 'إعادة ترتيب',
+  'tag.draft': 'مسودة',
   'tag.loaded': 'محمَّل',
 
   'fit.comfortable': 'مناسب',

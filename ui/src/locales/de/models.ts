@@ -24,6 +24,7 @@ export const models = translation({
   'tag.builtIn': 'Eingebaut',
   'tag.embedding': 'Embeddings',
   'tag.reranker': 'Reranker',
+  'tag.draft': 'Entwurf',
   'tag.loaded': 'Geladen',
 
   'fit.comfortable': 'Passt',

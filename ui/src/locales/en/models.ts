@@ -22,6 +22,7 @@ export const models = {
   'tag.builtIn': 'Built in',
   'tag.embedding': 'Embeddings',
   'tag.reranker': 'Reranker',
+  'tag.draft': 'Draft',
   'tag.loaded': 'Loaded',
 
   'fit.comfortable': 'Fits',

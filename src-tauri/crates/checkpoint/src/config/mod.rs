@@ -5,6 +5,7 @@ pub mod decoder;
 pub mod encoder;
 mod fields;
 pub mod gemma4;
+pub mod head;
 mod layers;
 pub(crate) mod limits;
 mod quantization;
@@ -14,6 +15,7 @@ pub use decoder::DecoderConfig;
 pub use encoder::EncoderConfig;
 pub(crate) use fields::Fields;
 pub use gemma4::Gemma4Config;
+pub use head::HeadConfig;
 pub use layers::{mla, moe};
 pub use quantization::{Mode, Quantization};
 
@@ -26,6 +28,8 @@ pub enum Family {
     Decoder(Box<DecoderConfig>),
     /// BERT and its kin, which make embeddings.
     Encoder(Box<EncoderConfig>),
+    /// A head that drafts for another model.
+    Head(Box<HeadConfig>),
 }
 
 impl Family {
@@ -34,7 +38,7 @@ impl Family {
     pub(crate) fn context(&self, written: u32) -> u32 {
         let factor = match self {
             Self::Encoder(encoder) => return encoder.context(),
-            Self::Gemma4(_) => None,
+            Self::Gemma4(_) | Self::Head(_) => None,
             Self::Decoder(decoder) => decoder
                 .ropes
                 .iter()
@@ -43,14 +47,14 @@ impl Family {
         let stretched = (f64::from(written) * factor.unwrap_or(1.0)) as u32;
         match self {
             Self::Decoder(decoder) => stretched.min(decoder.most_positions.unwrap_or(stretched)),
-            Self::Gemma4(_) | Self::Encoder(_) => stretched,
+            Self::Gemma4(_) | Self::Encoder(_) | Self::Head(_) => stretched,
         }
     }
 
     /// True if a position sees what comes after it, so that the model can only make embeddings.
     pub(crate) fn is_bidirectional(&self) -> bool {
         match self {
-            Self::Gemma4(_) => false,
+            Self::Gemma4(_) | Self::Head(_) => false,
             Self::Decoder(decoder) => decoder.bidirectional,
             Self::Encoder(_) => true,
         }

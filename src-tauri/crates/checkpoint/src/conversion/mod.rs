@@ -58,7 +58,7 @@ impl Conversion {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path).map_err(|source| Error::Unreadable { path, source })?;
         let parsed = ModelConfig::parse(&text)?;
-        if matches!(parsed.family, Family::Encoder(_)) || !Self::is_possible(&parsed.model_type) {
+        if matches!(parsed.family, Family::Encoder(_) | Family::Head(_)) || !Self::is_possible(&parsed.model_type) {
             return Err(Error::Unsupported(format!(
                 "quantizing models of type `{}`",
                 parsed.model_type

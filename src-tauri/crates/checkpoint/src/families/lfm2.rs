@@ -203,7 +203,7 @@ mod tests {
         text[field] = value;
         match ModelConfig::parse(&text.to_string())?.family {
             Family::Decoder(config) => Ok(*config),
-            Family::Gemma4(_) | Family::Encoder(_) => panic!("another family"),
+            Family::Gemma4(_) | Family::Encoder(_) | Family::Head(_) => panic!("another family"),
         }
     }
 

@@ -21,6 +21,7 @@ mod gemma;
 mod gemma3;
 mod gemma3n;
 mod gemma4;
+mod gemma4_assistant;
 mod glm4;
 mod glm4_moe;
 mod gpt2;
@@ -78,6 +79,7 @@ mod qwen;
 mod qwen1;
 mod qwen_hybrid;
 mod qwen_moe;
+mod qwen_mtp;
 mod recurrent_gemma;
 mod refused;
 mod row;
@@ -131,6 +133,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     gemma3::FAMILIES,
     gemma3n::FAMILIES,
     gemma4::FAMILIES,
+    gemma4_assistant::FAMILIES,
     gemma::FAMILIES,
     glm4::FAMILIES,
     glm4_moe::FAMILIES,
@@ -187,6 +190,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     qwen::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
+    qwen_mtp::FAMILIES,
     recurrent_gemma::FAMILIES,
     rwkv::FAMILIES,
     seed_oss::FAMILIES,

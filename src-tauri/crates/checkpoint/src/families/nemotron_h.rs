@@ -242,7 +242,7 @@ mod tests {
         config.as_object_mut().unwrap().extend(changes);
         match ModelConfig::parse(&config.to_string())?.family {
             Family::Decoder(config) => Ok(config),
-            Family::Gemma4(_) | Family::Encoder(_) => panic!("another family"),
+            Family::Gemma4(_) | Family::Encoder(_) | Family::Head(_) => panic!("another family"),
         }
     }
 

@@ -137,7 +137,7 @@ mod tests {
         let config = json!({"model_type": "qwen3_5", "text_config": text}).to_string();
         match ModelConfig::parse(&config)?.family {
             Family::Decoder(config) => Ok(config),
-            Family::Gemma4(_) | Family::Encoder(_) => panic!("another family"),
+            Family::Gemma4(_) | Family::Encoder(_) | Family::Head(_) => panic!("another family"),
         }
     }
 

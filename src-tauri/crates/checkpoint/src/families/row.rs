@@ -81,6 +81,18 @@ impl FamilyRow {
             ..Self::text(name, model_types, text)
         }
     }
+
+    /// A family of heads that draft for other models.
+    pub(super) const fn draft(
+        name: &'static str,
+        model_types: &'static [&'static str],
+        text: fn(Source<'_>) -> Result<Family, Error>,
+    ) -> Self {
+        Self {
+            kind: ModelKind::Draft,
+            ..Self::text(name, model_types, text)
+        }
+    }
 }
 
 impl ProcessorRow {

@@ -39,7 +39,7 @@ const FIELDS: &str = r#"{
         {"attention": {"replace_with_linear": true}, "ffn": {"no_op": true}},
         {"attention": {"n_heads_in_group": 1}, "ffn": {"ffn_mult": 1.0}}
     ],
-    "hidden_size_per_layer_input": 16, "global_head_dim": 32, "num_kv_shared_layers": 0,
+    "hidden_size_per_layer_input": 16, "backbone_hidden_size": 128, "global_head_dim": 32, "num_kv_shared_layers": 0,
     "moe_num_experts": 8, "moe_k": 2, "moe_top_k": 2, "num_attention_groups": 2, "num_shared_experts": 1,
     "d_model": 128, "n_heads": 4, "n_layers": 4, "attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 5e5},
     "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 8, "moe_top_k": 2},
@@ -54,6 +54,10 @@ const FIELDS: &str = r#"{
 fn config(model_type: &str) -> Value {
     let mut config: Value = serde_json::from_str(FIELDS).unwrap();
     config["model_type"] = json!(model_type);
+    if model_type.ends_with("_assistant") {
+        // Its layers have none.
+        config["hidden_size_per_layer_input"] = json!(0);
+    }
     config
 }
 
@@ -64,7 +68,7 @@ fn parse(config: &Value) -> Result<ModelConfig, Error> {
 fn decoder(config: &Value) -> DecoderConfig {
     match parse(config).unwrap().family {
         Family::Decoder(decoder) => *decoder,
-        Family::Gemma4(_) | Family::Encoder(_) => panic!("it is no plain decoder"),
+        Family::Gemma4(_) | Family::Encoder(_) | Family::Head(_) => panic!("it is no plain decoder"),
     }
 }
 

@@ -44,6 +44,10 @@ pub fn check_compatibility(listing: &FileListing<'_>) -> Result<ModelConfig, Err
         }
         error => error,
     })?;
+    if parsed.kind == ModelKind::Draft {
+        // Tokens are those of the model that it drafts for.
+        return check_weights(listing).map(|()| parsed);
+    }
     // Newer rerankers of sentence-transformers have its list of modules, too.
     if parsed.kind != ModelKind::Reranker && listing.files.iter().any(|file| file == MODULES) {
         if matches!(parsed.family, Family::Gemma4(_)) {
@@ -170,15 +174,20 @@ fn other_task(config: &Value) -> Option<String> {
     }
 }
 
+fn check_weights(listing: &FileListing<'_>) -> Result<(), Error> {
+    let ends = |end: &str| listing.files.iter().any(|file| file.ends_with(end));
+    if listing.files.iter().any(|file| is_weight_file(file)) {
+        return Ok(());
+    }
+    let other = [".gguf", ".bin", ".pth", ".pt", ".npz", ".onnx", ".safetensors"]
+        .into_iter()
+        .find(|end| ends(end));
+    Err(other.map_or(Error::MissingFile("model.safetensors"), Error::WeightFormat))
+}
+
 fn check_files(listing: &FileListing<'_>, embeds: bool) -> Result<(), Error> {
     let has = |name: &str| listing.files.iter().any(|file| file == name);
-    let ends = |end: &str| listing.files.iter().any(|file| file.ends_with(end));
-    if !listing.files.iter().any(|file| is_weight_file(file)) {
-        let other = [".gguf", ".bin", ".pth", ".pt", ".npz", ".onnx", ".safetensors"]
-            .into_iter()
-            .find(|end| ends(end));
-        return Err(other.map_or(Error::MissingFile("model.safetensors"), Error::WeightFormat));
-    }
+    check_weights(listing)?;
     if !has("tokenizer.json") {
         let other = ["tokenizer.model", "vocab.json", "tekken.json", "tiktoken.model"]
             .into_iter()

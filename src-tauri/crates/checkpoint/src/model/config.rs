@@ -75,7 +75,10 @@ impl ModelConfig {
         };
         let config = Self {
             context,
-            kind: ModelKind::Chat,
+            kind: match &family {
+                Family::Head(_) => ModelKind::Draft,
+                Family::Gemma4(_) | Family::Decoder(_) | Family::Encoder(_) => ModelKind::Chat,
+            },
             quantization: Quantization::parse(whole, text)?,
             dtype: [whole, top, text].iter().find_map(|fields| {
                 ["dtype", "torch_dtype"]

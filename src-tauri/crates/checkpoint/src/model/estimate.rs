@@ -86,6 +86,7 @@ impl ModelConfig {
             Family::Gemma4(gemma4) => gemma4.cost(storage),
             Family::Decoder(decoder) => decoder.cost(storage),
             Family::Encoder(encoder) => encoder.cost(storage),
+            Family::Head(head) => head.cost(storage),
         }
     }
 

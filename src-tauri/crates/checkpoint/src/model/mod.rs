@@ -4,6 +4,7 @@ mod compatibility;
 mod config;
 pub mod embedding;
 mod estimate;
+mod head;
 
 pub use compatibility::{check_compatibility, check_folder, vision_support, FileListing};
 pub use config::ModelConfig;

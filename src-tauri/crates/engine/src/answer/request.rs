@@ -162,10 +162,14 @@ fn prepare_as_it_is(open_files: &OpenFiles, mut request: Request) -> Result<Prep
     })
 }
 
-/// The small files of a request's draft model, whose tokens have to be those of the model.
+/// The small files of a request's draft model, whose tokens have to be those of the model, or of a head of the model.
 fn draft_files(open_files: &OpenFiles, request: &Request, files: &ModelFiles) -> Option<Result<Arc<ModelFiles>>> {
     let open = |source| {
         let draft_files = open_files.open(source)?;
+        if let Some(head) = draft_files.config.head() {
+            files.config.check_head(head)?;
+            return Ok(draft_files);
+        }
         let same = draft_files.chat()?.tokenizer().has_tokens_of(files.chat()?.tokenizer());
         same.then_some(draft_files).ok_or(Error::OtherTokens)
     };

@@ -9,7 +9,7 @@ use protocol::{FolderSource, JobHandle, KvBits, Request, Sampling};
 use crate::error;
 use crate::handle::MlxEngine;
 use crate::kernels::kernels;
-use crate::sequence::drafts::DraftSequence;
+use crate::sequence::drafts::{DraftSequence, HeadSequence};
 use crate::sequence::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{decode_step, next_logits, verify, PromptImage, Sequence, SequenceState, Tokens};
 
@@ -355,6 +355,31 @@ impl MlxEngine {
                 pass += 1;
             }
             Ok(wrong)
+        })
+    }
+
+    /// The `count` tokens that a head of a model drafts after the first `places` tokens of a text, which is read on from
+    /// one place to the next.
+    pub fn drafts_of_head(
+        &self,
+        model: FolderSource,
+        head: FolderSource,
+        text: Vec<u32>,
+        places: Vec<usize>,
+        count: usize,
+    ) -> protocol::Result<Vec<Vec<u32>>> {
+        self.call(move |worker| {
+            let (loaded, drafts) = (worker.ensure_loaded(&model)?, worker.ensure_loaded(&head)?);
+            let head = drafts.model().head().ok_or(error::Error::NoHead)?;
+            let mut state = SequenceState::new(loaded.model(), None);
+            state.keep_states(true);
+            let (mut sequence, mut read) = (HeadSequence::new(head.caches(), 0), 0);
+            let draft = |place: usize| {
+                state.prefill(loaded.model(), &text[read..place])?;
+                read = place;
+                sequence.draft(head, loaded.model(), &mut state, &text[..=place], count)
+            };
+            places.into_iter().map(draft).collect()
         })
     }
 

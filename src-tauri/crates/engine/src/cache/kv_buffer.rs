@@ -57,6 +57,12 @@ impl KvBuffer {
         Ok(seen)
     }
 
+    /// All positions of each tensor; nothing before the first position.
+    pub fn seen(&self) -> Result<Vec<Tensor>> {
+        let buffers = self.buffers.iter();
+        buffers.map(|buffer| buffer.slice(2, 0, self.offset)).collect()
+    }
+
     /// Two tensors with room for `more` positions, which whoever writes them [counts](KvBuffer::count_written).
     pub fn place(&mut self, shape: CacheShape, more: i32) -> Result<&[Tensor]> {
         let end = self.offset + more;

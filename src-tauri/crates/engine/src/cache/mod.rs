@@ -144,6 +144,20 @@ impl Cache {
         Ok(KvView::Plain { keys, values })
     }
 
+    /// The keys and values that the next position may attend to beside its own; `None` if there are none.
+    pub fn seen(&self) -> Result<Option<KvView>> {
+        if let Self::Quantized(cache) = self {
+            let seen = cache.seen()?;
+            return Ok(seen.map(|(keys, values)| KvView::Quantized { keys, values }));
+        }
+        let seen = match self {
+            Self::Plain(cache) => cache.seen()?,
+            Self::Rotating(cache) => cache.seen()?,
+            Self::Mla(_) | Self::Quantized(_) | Self::Recurrent(_) | Self::Cross(_) => None,
+        };
+        Ok(seen.map(|(keys, values)| KvView::Plain { keys, values }))
+    }
+
     /// Adds the keys that an index has for the next positions and returns all.
     pub fn update_index(&mut self, keys: &Tensor) -> Result<Tensor> {
         match self {

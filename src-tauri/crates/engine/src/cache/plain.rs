@@ -27,6 +27,12 @@ impl PlainCache {
         }
     }
 
+    /// All keys and values; `None` before the first position.
+    pub fn seen(&self) -> Result<Option<(Tensor, Tensor)>> {
+        let mut seen = self.0.seen()?.into_iter();
+        Ok(seen.next().zip(seen.next()))
+    }
+
     /// The same for keys without values.
     pub fn update_keys(&mut self, keys: &Tensor) -> Result<Tensor> {
         match self.0.append(&[keys])?.pop() {

@@ -67,17 +67,19 @@ impl QuantizedCache {
             })
             .flatten()
             .collect();
-        let mut seen = self.rows.append(&parts)?.into_iter();
-        let mut next = |format: QuantizationFormat| match (seen.next(), seen.next(), seen.next()) {
-            (Some(weight), Some(scales), biases) => QuantizedTensor {
-                weight,
-                scales,
-                biases,
-                format,
-            },
-            _ => unreachable!("the affine format has three tensors"),
+        let seen = self.rows.append(&parts)?;
+        Ok(joined(seen, [keys.format, values.format]))
+    }
+
+    /// All keys and values; `None` before the first position.
+    pub fn seen(&self) -> Result<Option<(QuantizedTensor, QuantizedTensor)>> {
+        let seen = self.rows.seen()?;
+        let width = |words: &Tensor| words.dim(3) * 32 / i32::from(u8::from(self.bits));
+        let formats = match (seen.first(), seen.get(seen.len() / 2)) {
+            (Some(keys), Some(values)) => [width(keys), width(values)].map(|width| self.format(width)),
+            _ => return Ok(None),
         };
-        Ok((next(keys.format), next(values.format)))
+        Ok(Some(joined(seen, formats)))
     }
 
     fn format(&self, width: i32) -> QuantizationFormat {
@@ -105,4 +107,19 @@ impl QuantizedCache {
             bits,
         })
     }
+}
+
+/// Keys and values of the tensors that keep them, in these formats.
+fn joined(seen: Vec<Tensor>, [of_keys, of_values]: [QuantizationFormat; 2]) -> (QuantizedTensor, QuantizedTensor) {
+    let mut seen = seen.into_iter();
+    let mut next = |format: QuantizationFormat| match (seen.next(), seen.next(), seen.next()) {
+        (Some(weight), Some(scales), biases) => QuantizedTensor {
+            weight,
+            scales,
+            biases,
+            format,
+        },
+        _ => unreachable!("the affine format has three tensors"),
+    };
+    (next(of_keys), next(of_values))
 }

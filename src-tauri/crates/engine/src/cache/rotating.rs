@@ -62,6 +62,18 @@ impl RotatingCache {
         }
     }
 
+    /// The keys and values of the window, oldest first; `None` before the first position.
+    pub fn seen(&self) -> Result<Option<(Tensor, Tensor)>> {
+        let Some(Buffers { keys, values, layout }) = &self.buffers else {
+            return Ok(None);
+        };
+        let kept = self.offset.min(self.window);
+        Ok(Some((
+            self.last(keys, *layout, kept)?,
+            self.last(values, *layout, kept)?,
+        )))
+    }
+
     /// Which of the keys each of the next `length` positions may see, as [`Cache::mask`](super::Cache::mask).
     pub fn mask(&self, length: usize, last: Option<&[i32]>) -> Result<Mask> {
         let (length, window) = (length as i32, self.window);

@@ -182,7 +182,7 @@ impl LoadedModel {
         let read = start.elapsed();
         let recorded_steps = RecordedSteps::default();
         let mut warm_up_left = None;
-        if device() != Device::Cpu && head.is_none() {
+        if device() != Device::Cpu && head.is_none() && model.head().is_none() {
             let resident = memory::figures()?.active.saturating_sub(before);
             let step = match kernels().are_missing() {
                 true => LoadStep::Kernels,

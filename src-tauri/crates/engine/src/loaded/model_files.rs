@@ -25,6 +25,8 @@ enum Purpose {
     Chat(Box<ChatProcessor>),
     /// How states become a vector.
     Embedding(EmbeddingConfig),
+    /// Nothing: a head takes tokens and words from the model that it drafts for.
+    Draft,
 }
 
 impl ModelFiles {
@@ -39,6 +41,7 @@ impl ModelFiles {
                 ModelKind::Embedding | ModelKind::Reranker => {
                     Purpose::Embedding(EmbeddingConfig::read(&source.path, &config)?)
                 }
+                ModelKind::Draft => Purpose::Draft,
             },
             config,
             source: source.clone(),
@@ -48,18 +51,19 @@ impl ModelFiles {
     /// Tokenizer and chat template.
     ///
     /// # Errors
-    /// [`Error::NotForChat`] if the model makes embeddings.
+    /// [`Error::NotForChat`] if the model makes embeddings, [`Error::DraftsAlone`] if it is a head.
     pub fn chat(&self) -> Result<&ChatProcessor> {
         match &self.purpose {
             Purpose::Chat(processor) => Ok(processor),
             Purpose::Embedding(_) => Err(Error::NotForChat),
+            Purpose::Draft => Err(Error::DraftsAlone),
         }
     }
 
     /// How the states of a text become a vector; `None` if the model chats.
     pub fn embedding(&self) -> Option<&EmbeddingConfig> {
         match &self.purpose {
-            Purpose::Chat(_) => None,
+            Purpose::Chat(_) | Purpose::Draft => None,
             Purpose::Embedding(config) => Some(config),
         }
     }

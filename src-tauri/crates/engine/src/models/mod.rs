@@ -4,6 +4,7 @@ mod decoder;
 pub mod embedding_head;
 mod encoder;
 mod gemma4;
+mod head;
 mod input;
 mod pass;
 pub mod vision;
@@ -19,6 +20,8 @@ use crate::kernels::kernels;
 use crate::layers::MultimodalRope;
 use crate::weights::Weights;
 pub use embedding_head::EmbeddingHead;
+pub use gemma4::assistant::LastKeys;
+pub use head::Head;
 pub use input::{ChunkImage, Input};
 pub use pass::{spans, Pass};
 
@@ -31,6 +34,8 @@ pub enum Model {
     Decoder(Box<decoder::Decoder>),
     /// BERT and its kin, which make embeddings.
     Encoder(Box<encoder::Encoder>),
+    /// A head, which drafts for a model and does nothing alone.
+    Head(Head),
 }
 
 impl Model {
@@ -40,6 +45,7 @@ impl Model {
             Family::Gemma4(config) => Ok(Self::Gemma4(Box::new(gemma4::Gemma4::load(config, weights)?))),
             Family::Decoder(config) => Ok(Self::Decoder(Box::new(decoder::Decoder::load(config, weights)?))),
             Family::Encoder(config) => Ok(Self::Encoder(Box::new(encoder::Encoder::load(config, weights)?))),
+            Family::Head(config) => Ok(Self::Head(Head::load(config, weights)?)),
         }
     }
 
@@ -49,6 +55,15 @@ impl Model {
             Self::Gemma4(model) => model.caches(),
             Self::Decoder(model) => model.caches(),
             Self::Encoder(_) => Vec::new(),
+            Self::Head(head) => head.caches(),
+        }
+    }
+
+    /// The head, if it is one.
+    pub fn head(&self) -> Option<&Head> {
+        match self {
+            Self::Head(head) => Some(head),
+            Self::Gemma4(_) | Self::Decoder(_) | Self::Encoder(_) => None,
         }
     }
 
@@ -62,6 +77,7 @@ impl Model {
             Self::Gemma4(model) => Ok(model.forward(input, sequences)?),
             Self::Decoder(model) => Ok(model.forward(input, sequences)?),
             Self::Encoder(_) => Err(Error::NotForChat),
+            Self::Head(_) => Err(Error::DraftsAlone),
         }
     }
 
@@ -71,6 +87,41 @@ impl Model {
             Self::Gemma4(model) => Ok(model.logits(states)?),
             Self::Decoder(model) => model.logits(states),
             Self::Encoder(_) => Err(Error::NotForChat),
+            Self::Head(_) => Err(Error::DraftsAlone),
+        }
+    }
+
+    /// What the layers read of tokens `[rows]`, for a head that drafts; `[rows, width]`.
+    pub fn embedded(&self, ids: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Gemma4(model) => Ok(model.embedded(ids)?),
+            Self::Decoder(model) => Ok(model.embedded(ids)?),
+            Self::Encoder(_) | Self::Head(_) => Err(Error::NoHead),
+        }
+    }
+
+    /// States `[rows, width]` after the last layer, normed, for a head that drafts.
+    pub fn normed(&self, states: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Gemma4(model) => Ok(model.normed(states)?),
+            Self::Decoder(model) => Ok(model.normed(states)?),
+            Self::Encoder(_) | Self::Head(_) => Err(Error::NoHead),
+        }
+    }
+
+    /// The keys and values of a sequence with these caches that an assistant attends to.
+    pub fn last_keys(&self, caches: &[Cache]) -> Result<LastKeys> {
+        match self {
+            Self::Gemma4(model) => Ok(model.last_keys(caches)?),
+            Self::Decoder(_) | Self::Encoder(_) | Self::Head(_) => Err(Error::NoHead),
+        }
+    }
+
+    /// The logits `[length, vocabulary]` of normed states, for a head that drafts.
+    pub fn output(&self, normed: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Decoder(model) => model.output(normed),
+            Self::Gemma4(_) | Self::Encoder(_) | Self::Head(_) => Err(Error::NoHead),
         }
     }
 
@@ -78,7 +129,7 @@ impl Model {
     /// grows with the sequence.
     pub fn reads_chunks_alike(&self) -> bool {
         match self {
-            Self::Gemma4(_) | Self::Encoder(_) => true,
+            Self::Gemma4(_) | Self::Encoder(_) | Self::Head(_) => true,
             Self::Decoder(model) => model.reads_chunks_alike(),
         }
     }
@@ -89,6 +140,7 @@ impl Model {
             Self::Gemma4(model) => model.hidden_size(),
             Self::Decoder(model) => model.hidden_size(),
             Self::Encoder(_) => 0,
+            Self::Head(head) => head.hidden_size(),
         }
     }
 
@@ -96,7 +148,7 @@ impl Model {
     /// positions).
     pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
         match self {
-            Self::Gemma4(_) | Self::Encoder(_) => None,
+            Self::Gemma4(_) | Self::Encoder(_) | Self::Head(_) => None,
             Self::Decoder(model) => model.multimodal_rope(),
         }
     }
@@ -105,7 +157,7 @@ impl Model {
     pub fn readable(&self) -> u32 {
         match self {
             Self::Decoder(model) => model.readable(),
-            Self::Gemma4(_) | Self::Encoder(_) => self.vocabulary(),
+            Self::Gemma4(_) | Self::Encoder(_) | Self::Head(_) => self.vocabulary(),
         }
     }
 
@@ -139,13 +191,14 @@ impl Model {
             Self::Gemma4(model) => model.vocabulary(),
             Self::Decoder(model) => model.vocabulary(),
             Self::Encoder(model) => model.vocabulary(),
+            Self::Head(head) => head.vocabulary(),
         }
     }
 
     /// True if a text has to be read at once, because its tokens see the tokens after them.
     pub fn is_bidirectional(&self) -> bool {
         match self {
-            Self::Gemma4(_) => false,
+            Self::Gemma4(_) | Self::Head(_) => false,
             Self::Decoder(model) => model.is_bidirectional(),
             Self::Encoder(_) => true,
         }
@@ -154,7 +207,7 @@ impl Model {
     /// True if several texts may go through it in one pass.
     pub fn packs(&self) -> bool {
         match self {
-            Self::Gemma4(_) => false,
+            Self::Gemma4(_) | Self::Head(_) => false,
             Self::Decoder(model) => model.packs(),
             Self::Encoder(_) => true,
         }
@@ -163,7 +216,7 @@ impl Model {
     /// How many layers a pass goes through.
     pub fn layers(&self) -> usize {
         match self {
-            Self::Gemma4(_) => 0,
+            Self::Gemma4(_) | Self::Head(_) => 0,
             Self::Decoder(model) => model.layers(),
             Self::Encoder(model) => model.layers(),
         }
@@ -173,7 +226,7 @@ impl Model {
     /// [packs](Self::packs). `types` says of which text of a pair each token is, for encoders alone.
     pub fn begin_pass(&self, ids: &[u32], types: &[u32], lengths: &[usize]) -> Result<Pass> {
         match self {
-            Self::Gemma4(_) => Err(Error::NotForEmbeddings),
+            Self::Gemma4(_) | Self::Head(_) => Err(Error::NotForEmbeddings),
             Self::Decoder(model) => Ok(model.begin(ids, lengths)?),
             Self::Encoder(model) => Ok(model.begin(ids, types, lengths)?),
         }
@@ -182,7 +235,7 @@ impl Model {
     /// Takes a pass through the next `count` layers; nothing is evaluated.
     pub fn advance_pass(&self, pass: &mut Pass, count: usize) -> Result<()> {
         match self {
-            Self::Gemma4(_) => Err(Error::NotForEmbeddings),
+            Self::Gemma4(_) | Self::Head(_) => Err(Error::NotForEmbeddings),
             Self::Decoder(model) => Ok(model.advance(pass, count)?),
             Self::Encoder(model) => Ok(model.advance(pass, count)?),
         }
@@ -191,7 +244,7 @@ impl Model {
     /// The states `[rows, width]` that embeddings are made of, from those after the last layer.
     pub fn last_hidden_states(&self, states: &Tensor) -> Result<Tensor> {
         match self {
-            Self::Gemma4(_) => Err(Error::NotForEmbeddings),
+            Self::Gemma4(_) | Self::Head(_) => Err(Error::NotForEmbeddings),
             Self::Decoder(model) => Ok(model.normed(states)?),
             Self::Encoder(_) => Ok(states.clone()),
         }

@@ -6,6 +6,7 @@ pub mod logprobs;
 mod positions;
 pub mod prefix;
 mod prompt_image;
+mod read_states;
 pub mod recorded;
 pub mod sampler;
 mod state;

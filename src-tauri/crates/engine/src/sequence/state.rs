@@ -12,6 +12,7 @@ use crate::kernels::kernels;
 use crate::models::{Input, Model};
 use crate::products::packed_product::clear_ahead;
 use crate::sequence::images::{Chunk, PromptImages};
+use crate::sequence::read_states::ReadStates;
 
 /// The model's memory of a sequence: the caches of its layers and how far they have read.
 pub struct SequenceState {
@@ -22,6 +23,8 @@ pub struct SequenceState {
     pub(super) offset: usize,
     /// The images among its tokens.
     pub(super) images: Option<Rc<PromptImages>>,
+    /// The states of the last tokens, if a head reads them.
+    kept: Option<ReadStates>,
 }
 
 /// Recorded steps that may still write a sequence's caches.
@@ -59,6 +62,7 @@ impl SequenceState {
             caches,
             offset: positions,
             images: None,
+            kept: None,
         }
     }
 
@@ -91,8 +95,45 @@ impl SequenceState {
     }
 
     /// Counts `tokens` tokens less, which its caches have taken back.
-    pub(super) fn take_back(&mut self, tokens: usize) {
+    pub(super) fn take_back(&mut self, tokens: usize) -> Result<()> {
         self.offset -= tokens;
+        match &mut self.kept {
+            Some(kept) => Ok(kept.take_back(tokens)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the model's states of what is read from now on, or does so no more.
+    pub fn keep_states(&mut self, keep: bool) {
+        self.kept = keep.then(|| ReadStates::from(self.offset));
+    }
+
+    /// True if the model's states are kept; recorded steps have none.
+    pub(super) fn keeps_states(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// True if the model's states of the last tokens are kept and were not taken.
+    pub fn has_states(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| !kept.is_empty())
+    }
+
+    /// Takes the states that are kept, as [`ReadStates::take`].
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn take_states(&mut self) -> Result<Option<(usize, Tensor)>> {
+        match &mut self.kept {
+            Some(kept) => Ok(kept.take()?),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes note of the states `[rows, width]` of the next rows, if they are kept.
+    pub(super) fn give_states(&mut self, states: &Tensor) {
+        if let Some(kept) = &mut self.kept {
+            kept.push(states.clone());
+        }
     }
 
     /// The caches.
@@ -113,8 +154,10 @@ impl SequenceState {
         let input = model.ids(ids)?;
         let chunk = self.chunk(ids.len())?;
         self.offset += ids.len();
-        model.forward(&chunk.input(&input), &mut [&mut self.caches])?;
-        let read: Vec<&Tensor> = self.caches.iter().flat_map(Parameters::tensors).collect();
+        let states = model.forward(&chunk.input(&input), &mut [&mut self.caches])?;
+        self.give_states(&states);
+        let kept = self.kept.iter().flat_map(ReadStates::tensors);
+        let read: Vec<&Tensor> = self.caches.iter().flat_map(Parameters::tensors).chain(kept).collect();
         kernels().join(&read)?;
         eval(read)?;
         clear_ahead();
@@ -129,7 +172,7 @@ pub fn next_logits(model: &Model, input: &Tensor, states: &mut [&mut SequenceSta
         deltas.clear();
     }
     let mut caches: Vec<&mut [Cache]> = Vec::with_capacity(states.len());
-    for state in states {
+    for state in states.iter_mut() {
         state.offset += 1;
         caches.push(&mut state.caches);
     }
@@ -137,5 +180,14 @@ pub fn next_logits(model: &Model, input: &Tensor, states: &mut [&mut SequenceSta
         deltas: &deltas,
         ..Input::text(input)
     };
-    model.logits(&model.forward(&input, &mut caches)?)
+    let read = model.forward(&input, &mut caches)?;
+    match states {
+        [alone] => alone.give_states(&read),
+        several => {
+            for (state, row) in several.iter_mut().zip(0..).filter(|(state, _)| state.keeps_states()) {
+                state.give_states(&read.slice(0, row, row + 1)?);
+            }
+        }
+    }
+    model.logits(&read)
 }

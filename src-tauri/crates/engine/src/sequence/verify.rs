@@ -33,7 +33,9 @@ pub fn verify(model: &Model, sequence: &mut Sequence, ids: Vec<u32>) -> Result<V
     let before = recurrent.then(|| state.caches.iter().map(Cache::snapshot).collect());
     let chunk = state.chunk(ids.len())?;
     state.offset += ids.len();
-    let logits = model.logits(&model.forward(&chunk.input(&input), &mut [&mut state.caches])?)?;
+    let states = model.forward(&chunk.input(&input), &mut [&mut state.caches])?;
+    state.give_states(&states);
+    let logits = model.logits(&states)?;
     Ok(Verification {
         ids,
         input,
@@ -77,13 +79,13 @@ impl Verification {
             return Ok(());
         }
         let Some(before) = self.before else {
-            state.take_back(read - count);
+            state.take_back(read - count)?;
             return Ok(state
                 .caches
                 .iter_mut()
                 .try_for_each(|cache| cache.drop_last(read - count))?);
         };
-        state.take_back(read);
+        state.take_back(read)?;
         for (cache, before) in state.caches.iter_mut().zip(before) {
             match before {
                 Some(before) => *cache = before,

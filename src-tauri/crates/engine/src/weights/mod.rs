@@ -5,6 +5,7 @@ mod experts;
 mod file_tensors;
 mod matrix;
 mod ternary;
+mod whole_numbers;
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -7,6 +7,7 @@ mod common;
 mod adapters;
 mod batch;
 mod changed_configs;
+mod draft_heads;
 mod drafts_families;
 mod embeddings;
 mod every_turn;

@@ -1,10 +1,12 @@
-//! Models that can draft the answers of another one: smaller ones with the same vocabulary.
+//! Models that can draft the answers of another one: heads that were made for it, and smaller ones with the same
+//! vocabulary.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use api::LocalModel;
+use checkpoint::ModelConfig;
 use protocol::ModelKind;
 use serde::Deserialize;
 
@@ -49,29 +51,38 @@ impl Vocabulary {
 }
 
 impl ModelFolder {
-    /// The references of the models that can draft the answers of this one, the smallest first. Reads the tokenizers of
-    /// all smaller models.
+    /// The references of the models that can draft the answers of this one: its heads, then the smallest first. Reads the
+    /// tokenizers of all smaller models.
     pub fn draft_models(&self, reference: &str) -> Vec<String> {
         let listed = self.list();
         let Some(model) = listed.iter().find(|model| model.reference == reference) else {
             return Vec::new();
         };
         let folder = |model: &LocalModel| Some(self.find(&model.reference).ok()?.path);
-        let vocabulary = |folder: PathBuf| Vocabulary::read(&folder);
-        let Some(wanted) = folder(model).and_then(vocabulary) else {
-            return Vec::new();
-        };
-        let small = |other: &&LocalModel| {
-            other.kind == ModelKind::Chat && other.problem.is_none() && other.bytes < model.bytes / SMALLER
-        };
-        let whole = listed.iter().filter(|other| other.adapter_of.is_none());
-        let mut smaller: Vec<&LocalModel> = whole.filter(small).collect();
+        let whole = listed
+            .iter()
+            .filter(|other| other.adapter_of.is_none() && other.problem.is_none());
+        let mut smaller: Vec<&LocalModel> = whole.collect();
         smaller.sort_by_key(|other| other.bytes);
-        let same = |other: &&LocalModel| folder(other).and_then(vocabulary).is_some_and(|has| has == wanted);
-        smaller
+        let (heads, smaller): (Vec<_>, Vec<_>) = smaller
             .into_iter()
-            .filter(same)
-            .map(|other| other.reference.clone())
-            .collect()
+            .filter(|other| matches!(other.kind, ModelKind::Draft | ModelKind::Chat))
+            .partition(|other| other.kind == ModelKind::Draft);
+        let config = |model: &LocalModel| ModelConfig::read(&folder(model)?).ok();
+        let own = config(model).filter(|_| !heads.is_empty());
+        let belongs = |other: &&LocalModel| {
+            let head = config(other);
+            let head = head.as_ref().and_then(ModelConfig::head);
+            own.as_ref()
+                .zip(head)
+                .is_some_and(|(own, head)| own.check_head(head).is_ok())
+        };
+        let vocabulary = |folder: PathBuf| Vocabulary::read(&folder);
+        let wanted = folder(model).and_then(vocabulary);
+        let same = |other: &&LocalModel| wanted.is_some() && folder(other).and_then(vocabulary) == wanted;
+        let small = |other: &&LocalModel| other.bytes < model.bytes / SMALLER;
+        let heads = heads.into_iter().filter(belongs);
+        let smaller = smaller.into_iter().filter(small).filter(same);
+        heads.chain(smaller).map(|other| other.reference.clone()).collect()
     }
 }

@@ -187,12 +187,13 @@ fn inspect(model: &FolderSource, fault: Option<&Fault>) -> LocalModel {
     let talk = match missing {
         // The tokenizer of a folder with a fault may be the fault, so it is not read.
         Some(_) => Ok(None),
+        None if kind == ModelKind::Draft => Ok(None),
         None if !generates => read_tokenizer(&model.path).map(|()| None),
         None => read_talk(&model.path).map(Some),
     };
     let unfit = || {
         let fit = check_folder(&model.path).and_then(|config| match config.kind {
-            ModelKind::Chat => Ok(()),
+            ModelKind::Chat | ModelKind::Draft => Ok(()),
             ModelKind::Embedding | ModelKind::Reranker => EmbeddingConfig::read(&model.path, &config).map(|_| ()),
         });
         fit.err().map(protocol::Error::from)

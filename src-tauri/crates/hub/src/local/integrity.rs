@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use api::FileFault;
-use checkpoint::{weight_files, weight_map, Error, Header, MAX_INDEX_BYTES, WEIGHT_INDEX};
+use checkpoint::{weight_files, weight_map, Error, Header, ModelConfig, MAX_INDEX_BYTES, WEIGHT_INDEX};
 use protocol::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,6 +73,9 @@ pub fn first_fault(folder: &Path) -> Option<Fault> {
         return None;
     }
     for name in ["config.json", "tokenizer.json"] {
+        if name == "tokenizer.json" && is_draft(folder) {
+            break;
+        }
         let Ok(meta) = fs::metadata(folder.join(name)) else {
             return Some(Fault::new(name, FileFault::Missing, "is missing"));
         };
@@ -89,6 +92,13 @@ pub fn first_fault(folder: &Path) -> Option<Fault> {
     }
 }
 
+/// True for a head that drafts for a model, whose tokenizer it shares.
+fn is_draft(folder: &Path) -> bool {
+    let size = fs::metadata(folder.join("config.json")).map(|meta| meta.len());
+    let readable = size.is_ok_and(|bytes| oversize("config.json", bytes).is_none());
+    readable && ModelConfig::read(folder).is_ok_and(|config| config.head().is_some())
+}
+
 /// All faults of the folder that show without hashes.
 pub fn faults(folder: &Path) -> Vec<Fault> {
     let mut found: Vec<Fault> = Vec::new();
@@ -98,7 +108,10 @@ pub fn faults(folder: &Path) -> Vec<Fault> {
         found.extend(small.filter_map(|name| small_file(folder, name).err()));
         return found;
     }
-    names.extend(["config.json", "tokenizer.json"].map(str::to_owned));
+    names.insert("config.json".to_owned());
+    if !is_draft(folder) {
+        names.insert("tokenizer.json".to_owned());
+    }
     for name in names.iter().filter(|name| !name.ends_with(".safetensors")) {
         found.extend(small_file(folder, name).err());
     }

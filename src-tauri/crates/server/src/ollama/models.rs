@@ -90,7 +90,7 @@ fn able(entry: &Entry, capabilities: &Capabilities) -> Vec<&'static str> {
     match entry.model.kind {
         ModelKind::Chat => {}
         ModelKind::Embedding => return vec!["embedding"],
-        ModelKind::Reranker => return Vec::new(),
+        ModelKind::Reranker | ModelKind::Draft => return Vec::new(),
     }
     let thinks = !matches!(entry.model.thinking, None | Some(ThinkingControl::Never));
     let able = [

@@ -97,7 +97,9 @@ impl Call {
             return Ok(None);
         };
         let found = self.state.served_models.find(&name).await?;
-        check_kind(&found, ModelKind::Chat)?;
+        if found.kind != ModelKind::Draft {
+            check_kind(&found, ModelKind::Chat)?;
+        }
         Ok(found.source.folder().cloned())
     }
 
@@ -215,6 +217,7 @@ impl Call {
 pub(crate) fn check_kind(model: &ResolvedModel, kind: ModelKind) -> Result<()> {
     let reason = match model.kind {
         found if found == kind => return Ok(()),
+        ModelKind::Draft => "drafts the responses of another model and writes none alone",
         ModelKind::Reranker => "ranks texts for Ponder's documents and does nothing else",
         ModelKind::Embedding => "makes embeddings and writes no answers",
         ModelKind::Chat => "makes no embeddings; choose an embedding model",

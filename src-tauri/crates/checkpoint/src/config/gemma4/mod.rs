@@ -2,6 +2,7 @@
 //! `Gemma4TextConfig`.
 
 pub(crate) mod altup;
+mod assistant;
 
 use crate::config::activation::Activation;
 use crate::config::decoder::QkNorm;
@@ -12,6 +13,7 @@ use crate::memory::{
     AttentionCost, DenseCost, ExpertsCost, FeedForwardCost, Keys, LayerCost, LayerInputs, ModelCost, Storage,
 };
 pub use altup::AltUpConfig;
+pub use assistant::{AssistantConfig, Centroids};
 
 /// How far a layer looks back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,12 +117,18 @@ impl Gemma4MoeConfig {
 impl Gemma4Config {
     /// Reads the text part; the wrapper's `vocab_size` counts if both say one.
     pub(crate) fn parse(text: Fields<'_>, vocab_size: Option<u32>) -> Result<Self, Error> {
+        let shared = text.number("num_kv_shared_layers")?.unwrap_or(0);
+        Self::parse_layers(text, vocab_size, shared)
+    }
+
+    /// The same if so many layers share keys and values.
+    fn parse_layers(text: Fields<'_>, vocab_size: Option<u32>, num_kv_shared_layers: u32) -> Result<Self, Error> {
         let num_hidden_layers = check_layers(text.required("num_hidden_layers")?)?;
         let layers = layer_types(text, num_hidden_layers)?;
         let head_dim = text.number("head_dim")?.unwrap_or(256);
         let config = Self {
             hidden_size: text.required("hidden_size")?,
-            num_kv_shared_layers: text.number("num_kv_shared_layers")?.unwrap_or(0),
+            num_kv_shared_layers,
             intermediate_size: text.required("intermediate_size")?,
             use_double_wide_mlp: text.flag("use_double_wide_mlp")?.unwrap_or(false),
             num_attention_heads: text.required("num_attention_heads")?,
@@ -309,7 +317,7 @@ impl Gemma4Config {
 
     fn layer_cost(&self, layer: usize) -> LayerCost {
         let full = self.layers[layer] == Attention::Full;
-        let keys = match self.donor(layer) == layer {
+        let keys = match layer < self.own_kv_layers() {
             false => Keys::Shared,
             true if full && self.attention_k_eq_v => Keys::AreValues,
             true => Keys::Own,

@@ -91,13 +91,8 @@ pub(super) const DRAFTS: &[Model] = &[
     ),
     ("a draft by EAGLE 3", &["eagle3"]),
     (
-        "a draft for Gemma 4",
-        &[
-            "gemma4_assistant",
-            "gemma4_unified_assistant",
-            "gemma4_dflash",
-            "gemma4_dspark",
-        ],
+        "a draft for Gemma 4 by block diffusion",
+        &["gemma4_dflash", "gemma4_dspark"],
     ),
     (
         "a draft for GLM",
@@ -107,5 +102,5 @@ pub(super) const DRAFTS: &[Model] = &[
     ("a draft for Inkling", &["inkling_mtp"]),
     ("a draft for Muse Glimmer", &["muse_glimmer_assistant"]),
     ("a draft for Nemotron H", &["nemotron_h_mtp"]),
-    ("a draft for Qwen", &["qwen3_5_mtp", "qwen4_exp_mtp"]),
+    ("a draft for Qwen 4 Exp", &["qwen4_exp_mtp"]),
 ];

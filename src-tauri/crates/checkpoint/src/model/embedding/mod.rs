@@ -220,6 +220,7 @@ fn hidden_size(config: &ModelConfig) -> u32 {
         Family::Gemma4(config) => config.hidden_size,
         Family::Decoder(config) => config.hidden_size,
         Family::Encoder(config) => config.hidden_size,
+        Family::Head(config) => config.hidden_size,
     }
 }
 

@@ -171,6 +171,7 @@ pub fn facts(model: &LocalModel) -> String {
         ModelKind::Chat => "",
         ModelKind::Embedding => "embeddings",
         ModelKind::Reranker => "reranker",
+        ModelKind::Draft => "draft",
     };
     // A hyphen for people; the JSON keeps the label that programs know.
     let quantization = model.quantization.as_deref().unwrap_or("").replace(" bit", "-bit");

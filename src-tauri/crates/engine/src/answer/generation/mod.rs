@@ -75,7 +75,7 @@ pub struct Generation {
     output: OutputStream,
     repetitions: RepetitionDetector,
     drafts: Drafts,
-    /// The smaller model that drafts, until it fails.
+    /// The smaller model or the head that drafts, until it fails.
     draft_model: Option<DraftModel>,
     times: GenerationTimes,
     load_ms: f64,
@@ -174,10 +174,7 @@ impl Generation {
 
     /// The draft of the tokens that may follow, if it is worth a pass.
     pub fn next_draft(&mut self, tuner: &Tuner) -> Option<NextDraft> {
-        let by_model = self
-            .draft_model
-            .as_ref()
-            .is_some_and(|model| model.has_read(&self.tokens));
+        let by_model = self.can_draft();
         let room = self.limit.0 - self.generated;
         self.drafts.next(&self.tokens, room, tuner, by_model)
     }
@@ -253,7 +250,7 @@ impl Generation {
         }
         self.store_end(end)?;
         if let Some(model) = &mut self.draft_model {
-            model.store();
+            model.store(&self.tokens);
         }
         self.report_unquantized_layers();
         let mut done: Done = self.output.finish(

@@ -45,6 +45,7 @@ impl Generation {
             if unseen < to {
                 sequence.observe(&self.tokens[unseen..to])?;
             }
+            self.read_by_head();
             self.prompt.last_chunk = Instant::now();
             if !self.state.has_read_prompt() {
                 self.report_prefill(to);
@@ -55,6 +56,7 @@ impl Generation {
         }
         if self.unread() == 0 && !self.state.has_read_prompt() {
             self.state.begin_decoding();
+            self.begin_head(false);
             self.times.prefilled = self.read().unwrap_or(0) - self.prompt.cached + 1;
             self.force(self.limit.0);
         }
@@ -92,6 +94,7 @@ impl Generation {
         let state = state.with_images(self.prompt.images.as_ref().map(|(images, _)| images.clone()));
         self.state
             .fill(Sequence::new(state, sampler).with_logprobs(self.request.top_logprobs));
+        self.begin_head(true);
         Ok(cached)
     }
 }

@@ -10,6 +10,7 @@ mod block_index;
 mod by_head;
 mod cross_attention;
 mod delta_net;
+pub mod draft_head;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
@@ -391,10 +392,20 @@ impl Decoder {
         })
     }
 
+    /// The stream `[rows, hidden]` before the first layer, of tokens `[rows]`.
+    pub fn embedded(&self, ids: &Tensor) -> Result<Tensor> {
+        self.embed(ids, None)
+    }
+
     /// Logits `[length, vocabulary]` of states.
     pub fn logits(&self, states: &Tensor) -> error::Result<Tensor> {
+        self.output(&self.norm.forward(states)?)
+    }
+
+    /// Logits `[length, vocabulary]` of normed states.
+    pub fn output(&self, normed: &Tensor) -> error::Result<Tensor> {
         let lm_head = self.lm_head.as_ref().ok_or(Error::NotForChat)?;
-        let mut logits = lm_head.forward(&self.norm.forward(states)?)?;
+        let mut logits = lm_head.forward(normed)?;
         if let Some(factor) = &self.logits_factor {
             logits = logits.mul(factor)?;
         }

@@ -87,7 +87,7 @@ impl Attention {
         let (heads, key_heads) = (config.num_attention_heads as i32, config.key_heads(layer) as i32);
         let width = config.head_width(layer) as i32;
         let values_are_keys = config.attention_k_eq_v && config.layers[layer] == Kind::Full;
-        let own = config.donor(layer) == layer;
+        let own = layer < config.own_kv_layers();
         let mut parts = vec![(path("q_proj"), heads * width)];
         let q_norm = weights.take(&path("q_norm.weight"), &[width])?;
         let ones = ones(width, q_norm.dtype())?;

@@ -3,6 +3,7 @@
 //! transformers' `modeling_gemma4.py`.
 
 mod altup;
+pub mod assistant;
 mod attention;
 mod feed_forward;
 mod inputs;
@@ -10,6 +11,7 @@ mod layer;
 mod load_context;
 
 use altup::AltUpLayers;
+use assistant::LastKeys;
 use attention::{LayerPass, Step};
 use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
 use checkpoint::config::rope::RopeConfig;
@@ -18,7 +20,7 @@ use layer::Layer;
 use load_context::LoadContext;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
-use mlx::Result;
+use mlx::{Dtype, Result};
 
 use crate::cache::{of_layer as caches_of_layer, Cache, PlainCache, RotatingCache};
 use crate::error;
@@ -90,10 +92,6 @@ impl Gemma4 {
             Linear::load(weights, "lm_head", hidden, vocabulary)?
         };
         weights.materialize(lm_head.tensors())?;
-        let rope = |width: u32, of: &RopeParameters| {
-            let config = RopeConfig::proportional(width, of.theta, of.partial_rotary_factor);
-            Rope::new(&config, width, dtype)
-        };
         let model = Self {
             per_layer_inputs: config
                 .hidden_size_per_layer_input
@@ -106,8 +104,8 @@ impl Gemma4 {
             embed_scale: Tensor::scalar((hidden as f32).sqrt(), dtype)?,
             embed_tokens,
             softcap: Tensor::optional_scalar(config.final_logit_softcapping, dtype)?,
-            sliding_rope: rope(config.head_dim, &config.sliding_rope)?,
-            full_rope: rope(config.global_head_dim, &config.full_rope)?,
+            sliding_rope: rope(config.head_dim, &config.sliding_rope, dtype)?,
+            full_rope: rope(config.global_head_dim, &config.full_rope, dtype)?,
             config: config.clone(),
         };
         weights.materialize(model.tensors())?;
@@ -139,7 +137,7 @@ impl Gemma4 {
     /// one of them in each sequence.
     pub fn forward(&self, input: &Input<'_>, sequences: &mut [&mut [Cache]]) -> Result<Tensor> {
         // Images take the place of what was scaled, and are not scaled themselves.
-        let h = input.place(self.embed_tokens.forward(input.ids)?.mul(&self.embed_scale)?)?;
+        let h = input.place(self.embedded(input.ids)?)?;
         let inputs = match &self.per_layer_inputs {
             None => None,
             Some(inputs) => Some(match input.is_text() {
@@ -192,6 +190,29 @@ impl Gemma4 {
         }
     }
 
+    /// The scaled embeddings `[rows, hidden]` of tokens `[rows]`.
+    pub fn embedded(&self, ids: &Tensor) -> Result<Tensor> {
+        self.embed_tokens.forward(ids)?.mul(&self.embed_scale)
+    }
+
+    /// States `[rows, hidden]` after the last layer, normed.
+    pub fn normed(&self, states: &Tensor) -> Result<Tensor> {
+        self.norm.forward(states)
+    }
+
+    /// What the last layer of each kind that has keys and values of its own has read of a sequence.
+    pub fn last_keys(&self, caches: &[Cache]) -> Result<LastKeys> {
+        let own = &self.config.layers[..self.config.own_kv_layers()];
+        let last = |kind: Kind| match own.iter().rposition(|other| *other == kind) {
+            Some(layer) => caches[layer].seen(),
+            None => Ok(None),
+        };
+        Ok(LastKeys {
+            sliding: last(Kind::Sliding)?,
+            full: last(Kind::Full)?,
+        })
+    }
+
     /// Tokens that have inputs of their own, 0 in place of others (Gemma 3n's marks).
     fn with_inputs(&self, ids: &Tensor) -> Result<Tensor> {
         if self.config.vocab_size_per_layer_input >= self.config.vocab_size {
@@ -232,4 +253,10 @@ impl Gemma4 {
             None => Ok(logits),
         }
     }
+}
+
+/// The rope of one kind of layer.
+fn rope(width: u32, of: &RopeParameters, dtype: Dtype) -> Result<Rope> {
+    let config = RopeConfig::proportional(width, of.theta, of.partial_rotary_factor);
+    Rope::new(&config, width, dtype)
 }

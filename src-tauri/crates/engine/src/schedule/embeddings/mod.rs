@@ -179,7 +179,7 @@ impl InputReader {
         }
         let config = check_folder(&source.path)?;
         let kind = config.kind;
-        if kind == ModelKind::Chat {
+        if matches!(kind, ModelKind::Chat | ModelKind::Draft) {
             return Err(Error::NotForEmbeddings);
         }
         let config = EmbeddingConfig::read(&source.path, &config)?;

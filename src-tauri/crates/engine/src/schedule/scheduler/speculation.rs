@@ -17,7 +17,7 @@ impl Scheduler {
         };
         let (id, generation) = (running.id, &mut running.generation);
         if generation.decoding() {
-            generation.catch_up(self.tuner.step());
+            generation.catch_up(&self.tuner);
         }
         if let Some(step) = &self.in_flight {
             // The step after it would be one of a single token.

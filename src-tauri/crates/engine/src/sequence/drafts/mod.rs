@@ -1,7 +1,8 @@
 //! Speculative decoding (Leviathan, Kalman and Matias, 2023): the tokens that may follow are drafted, and one pass of
 //! the model tells how much of the draft it says too. A draft is what a repetition would go on with, or what a smaller
-//! model with the same tokens says.
+//! model with the same tokens says, or a head that reads the model's own states.
 
+mod head;
 mod lookup;
 mod model;
 mod tuner;
@@ -12,6 +13,7 @@ use protocol::SpeculationUsage;
 
 use crate::options::Drafting;
 
+pub use head::HeadSequence;
 use lookup::NgramIndex;
 pub use model::DraftSequence;
 pub use tuner::Tuner;
@@ -25,7 +27,7 @@ pub const LENGTHS: [usize; 2] = [3, 7];
 pub enum Drafter {
     /// The text itself, as far as it repeats itself.
     Lookup,
-    /// A smaller model.
+    /// A smaller model, or a head.
     Model,
 }
 

@@ -89,7 +89,7 @@ impl DraftSequence {
                 }
                 None => cache.drop_last(count),
             })?;
-            self.sequence.state.take_back(count);
+            self.sequence.state.take_back(count)?;
         }
         Ok(drafted)
     }
@@ -102,7 +102,7 @@ impl DraftSequence {
         let wrong = self.read.len() - common_prefix(&self.read, &tokens[..tokens.len() - 1]);
         if wrong > 0 {
             self.caches().iter_mut().try_for_each(|cache| cache.drop_last(wrong))?;
-            self.sequence.state.take_back(wrong);
+            self.sequence.state.take_back(wrong)?;
             self.read.truncate(self.read.len() - wrong);
         }
         Ok(())

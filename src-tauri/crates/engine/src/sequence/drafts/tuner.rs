@@ -71,6 +71,11 @@ impl Tuner {
         self.verified[Drafter::Model as usize] = [(0, f64::INFINITY); LENGTHS.len()];
     }
 
+    /// True if the drafts of this drafter were measured and do not pay, so that none is made.
+    pub fn gave_up(&self, drafter: Drafter) -> bool {
+        self.step.is_some() && !self.pays(drafter, 0)
+    }
+
     /// How many steps it takes to make and verify a draft, as far as that is known.
     pub fn steps(&self, drafter: Drafter, length: usize) -> Option<f64> {
         let (times, least) = self.verified[drafter as usize][length];

@@ -176,7 +176,7 @@ impl RecordedSteps {
 /// True if every layer keeps its keys and values in a way that a recorded step writes.
 fn is_recordable(state: &SequenceState) -> bool {
     let is_plain = |cache: &Cache| matches!(cache, Cache::Plain(_) | Cache::Rotating(_));
-    state.caches.iter().all(is_plain)
+    !state.keeps_states() && state.caches.iter().all(is_plain)
 }
 
 impl Recorded {
