@@ -11,7 +11,7 @@ use crate::config::{mla::MlaConfig, moe::LatentMoeConfig, moe::MoeConfig};
 
 pub use crate::config::moe::ShortcutConfig;
 use crate::error::{unusable, Error};
-use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, NoMixer, Storage};
+use crate::memory::{FeedForwardCost, LayerCost, LayerInputs, MixerCost, ModelCost, NoMixer, Storage};
 
 pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{
@@ -23,6 +23,7 @@ pub use crate::config::layers::delta_net::{
     ChannelDecays, DeltaNetConfig, DeltaProjections, CHANNEL_CHUNK, RULE_CHUNK,
 };
 pub use crate::config::layers::dense::DenseConfig;
+pub use crate::config::layers::embedder::EmbedderConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
 pub use crate::config::layers::hyper::{BetweenStreams, HyperConfig};
 pub use crate::config::layers::joint::JointConfig;
@@ -102,6 +103,8 @@ pub struct DecoderConfig {
     pub loops_normed: bool,
     /// How layers of the weights are two of these each, if they are.
     pub halved_layers: Option<HalvedLayers>,
+    /// Parts that only a model for embeddings has (EmbeddingGemma 2).
+    pub embedder: Option<EmbedderConfig>,
     /// Several streams between the layers (XING 4.0).
     pub hyper: Option<HyperConfig>,
     /// Numbers that no layer has, because the weights lack those that would have them.
@@ -184,6 +187,9 @@ pub enum NormPlacement {
     ParallelPair,
     /// `input_layernorm` before the only part, a mixer or a feed (Nemotron-H).
     Single,
+    /// `post_attention_layernorm` before the feed; the mixer reads the stream as it is (the first layer of ModernBERT,
+    /// whose embeddings are normed).
+    BeforeNetwork,
 }
 
 /// How a layer mixes positions.
@@ -325,6 +331,8 @@ impl DecoderConfig {
         check_nonzero("max_position_embeddings", self.most_positions.unwrap_or(1))?;
         check_range("num_loops", self.loops, 1..=MOST_LOOPS)?;
         self.hyper.map_or(Ok(()), |hyper| hyper.check(self.hidden_size))?;
+        let layers = self.layers.len() as u64;
+        self.embedder.map_or(Ok(()), |embedder| embedder.check(layers))?;
         self.ngrams.map_or(Ok(()), |ngrams| ngrams.check())?;
         check_nonzero("loop_window_size", self.loop_window.unwrap_or(1))?;
         check_width("loop_window_size", self.loop_window.unwrap_or(1).into())?;
@@ -390,7 +398,10 @@ impl DecoderConfig {
             tied: self.lm_head != LmHead::Untied,
             cached: !self.bidirectional,
             layers,
-            inputs: None,
+            inputs: self.embedder.map(|embedder| LayerInputs {
+                tokens: 0,
+                width: embedder.layer_inputs.into(),
+            }),
             streams: self.hyper.map_or(1, |hyper| hyper.streams.into()),
             tables: self.ngrams.map_or_else(Vec::new, |ngrams| {
                 let tables = (0..ngrams.tables()).map(|table| [ngrams.rows_of(table), ngrams.width.into()]);

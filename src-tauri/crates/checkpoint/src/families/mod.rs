@@ -10,6 +10,7 @@ mod bitnet;
 mod cohere;
 mod dbrx;
 mod deepseek;
+mod embedding_gemma2;
 mod ernie4_5;
 mod exaone;
 mod exaone4;
@@ -56,6 +57,7 @@ mod mistral;
 mod mistral4;
 mod mixtral;
 mod mllama;
+mod modernbert;
 mod muse_glimmer;
 mod nanbeige;
 mod nanochat;
@@ -122,6 +124,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     cohere::FAMILIES,
     dbrx::FAMILIES,
     deepseek::FAMILIES,
+    embedding_gemma2::FAMILIES,
     ernie4_5::FAMILIES,
     exaone4::FAMILIES,
     exaone::FAMILIES,
@@ -166,6 +169,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
+    modernbert::FAMILIES,
     muse_glimmer::FAMILIES,
     nanbeige::FAMILIES,
     nanochat::FAMILIES,

@@ -89,6 +89,7 @@ impl Shapes {
             loop_window: None,
             loops_normed: false,
             halved_layers: None,
+            embedder: None,
             hyper: None,
             absent_layers: Vec::new(),
             renames: &[],

@@ -140,6 +140,8 @@ pub enum QkNorm {
     PerHeadBareTurned,
     /// `q_norm`, `k_norm` over the width of one head after they have turned (HunYuan).
     PerHeadTurned,
+    /// `q_norm`, `k_norm` over the width of one head, and values without factors (EmbeddingGemma 2).
+    PerHeadAndValues,
     /// `q_norm`, `k_norm` over all heads together (OLMo 2).
     Whole,
 }
@@ -160,7 +162,7 @@ impl QkNorm {
     pub(crate) fn cost(self) -> (HeadNorms, bool) {
         match self {
             Self::None => (HeadNorms::None, true),
-            Self::PerHead | Self::EachHead | Self::PerHeadBare => (HeadNorms::Together, true),
+            Self::PerHead | Self::PerHeadAndValues | Self::EachHead | Self::PerHeadBare => (HeadNorms::Together, true),
             Self::PerHeadTurned | Self::PerHeadBareTurned => (HeadNorms::Together, false),
             Self::Whole => (HeadNorms::Separate, false),
         }

@@ -6,6 +6,7 @@ pub(crate) mod block_index;
 pub(crate) mod cross_attention;
 pub(crate) mod delta_net;
 pub(crate) mod dense;
+pub(crate) mod embedder;
 pub(crate) mod gated_conv;
 pub(crate) mod hyper;
 pub(crate) mod joint;

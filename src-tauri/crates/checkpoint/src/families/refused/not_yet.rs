@@ -69,16 +69,11 @@ pub(super) const VISION: &[Model] = &[
 pub(super) const EMBEDDINGS: &[Model] = &[
     ("ColIdefics 3", &["colidefics3"]),
     ("ColQwen 2.5", &["colqwen2_5"]),
-    ("EmbeddingGemma 2", &["embedding_gemma2"]),
+    ("LFM2, a vector for each token", &["lfm2_colbert"]),
     (
-        "LFM2 for embeddings",
-        &["lfm2_embedding", "lfm2_encoder", "lfm2_colbert"],
+        "Llama Nemotron for embeddings of images",
+        &["llama_nemotron_vl_embedding"],
     ),
-    (
-        "Llama for embeddings",
-        &["llama_bidirec", "llama_nemotron_vl_embedding"],
-    ),
-    ("ModernBERT", &["modernbert"]),
     ("SigLIP", &["siglip"]),
 ];
 

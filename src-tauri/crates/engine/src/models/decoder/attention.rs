@@ -350,6 +350,13 @@ impl Attention {
                 let values = self.by_head(&all.slice(1, turning, rows)?, self.key_heads, step)?;
                 (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
             }
+            HeadNorms::WithValues(norm) => {
+                let all = all.reshape(&[all.dim(0), rows, self.width])?;
+                let all = self.by_head(&norm.forward(&all)?, rows, step)?;
+                let turned = self.rotate(&all.slice(1, 0, turning)?, step)?;
+                let values = all.slice(1, turning, rows)?;
+                (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
+            }
             HeadNorms::Whole([queries, keys]) => {
                 let part = |from: i32, to: i32| all.slice(1, from * self.width, to * self.width);
                 let queries = self.by_head(&queries.forward(&part(0, heads)?)?, heads, step)?;
@@ -395,7 +402,7 @@ impl Attention {
     fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let norm = match &self.norms {
             HeadNorms::None | HeadNorms::Turned(_) => None,
-            HeadNorms::PerHead(norm) => Some(norm),
+            HeadNorms::PerHead(norm) | HeadNorms::WithValues(norm) => Some(norm),
             HeadNorms::Whole(_) => return Ok(None),
         };
         let Some(rope) = self.rope.filter(|_| self.value_width == self.width) else {

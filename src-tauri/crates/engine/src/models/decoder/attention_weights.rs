@@ -19,6 +19,8 @@ pub(super) enum HeadNorms {
     None,
     /// Factors of all heads of queries and keys, `[heads + key heads, width]`.
     PerHead(RmsNorm),
+    /// The same, and ones for values, `[heads + 2 · key heads, width]`.
+    WithValues(RmsNorm),
     /// Of each head of queries and of keys, after it has turned.
     Turned([RmsNorm; 2]),
     /// Over all heads of queries and of keys together.
@@ -125,7 +127,7 @@ pub(super) fn head_norms(
     };
     Ok(match config.qk_norm {
         QkNorm::None | QkNorm::EachHead => HeadNorms::None,
-        QkNorm::PerHead | QkNorm::PerHeadBare => {
+        QkNorm::PerHead | QkNorm::PerHeadAndValues | QkNorm::PerHeadBare => {
             let queries = take("q_norm", width)?.reshape(&[1, width])?;
             let keys = take("k_norm", width)?.reshape(&[1, width])?;
             let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();
@@ -138,6 +140,11 @@ pub(super) fn head_norms(
                 }
                 false => factors,
             };
+            if config.qk_norm == QkNorm::PerHeadAndValues {
+                let values = ones(width, factors.dtype())?.reshape(&[1, width])?;
+                let rows = [vec![&factors], vec![&values; key_heads as usize]].concat();
+                return Ok(HeadNorms::WithValues(RmsNorm::new(concatenate(&rows, 0)?, norm.eps)));
+            }
             HeadNorms::PerHead(RmsNorm::new(factors, norm.eps))
         }
         QkNorm::PerHeadTurned | QkNorm::PerHeadBareTurned => HeadNorms::Turned([
@@ -156,7 +163,7 @@ impl HeadNorms {
     pub(super) fn turned(&self, queries: Tensor, keys: Tensor, values: Tensor) -> Result<(Tensor, Tensor, Tensor)> {
         match self {
             Self::Turned(norms) => Ok((norms[0].forward(&queries)?, norms[1].forward(&keys)?, values)),
-            Self::None | Self::PerHead(_) | Self::Whole(_) => Ok((queries, keys, values)),
+            Self::None | Self::PerHead(_) | Self::WithValues(_) | Self::Whole(_) => Ok((queries, keys, values)),
         }
     }
 }

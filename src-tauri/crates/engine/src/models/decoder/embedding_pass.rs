@@ -60,7 +60,11 @@ impl Decoder {
         };
         let places = self.embed_positions.as_ref().map(places).transpose()?;
         let states = self.embed(&ids_tensor(ids), places.as_ref())?;
-        Ok(Pass::new(lengths, states, masks.collect()))
+        let mut pass = Pass::new(lengths, states, masks.collect());
+        if let Some(embedder) = &self.embedder {
+            pass.layer_inputs = Some(embedder.inputs(&pass.states)?);
+        }
+        Ok(pass)
     }
 
     /// Takes a pass through the next `count` layers; nothing is evaluated.
@@ -78,6 +82,7 @@ impl Decoder {
             chosen: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
+            layer_inputs: pass.layer_inputs.clone(),
             images: &[],
         };
         let mut stream = ResidualStream::new(pass.states.clone());
@@ -101,6 +106,10 @@ impl Decoder {
 
     /// States `[rows, width]` after the last layer, normed, of which embeddings are made.
     pub fn normed(&self, states: &Tensor) -> Result<Tensor> {
-        self.norm.forward(states)
+        let normed = self.norm.forward(states)?;
+        match &self.embedder {
+            Some(embedder) => embedder.project(&normed),
+            None => Ok(normed),
+        }
     }
 }

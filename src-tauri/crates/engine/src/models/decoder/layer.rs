@@ -11,6 +11,7 @@ use crate::cache::Cache;
 use crate::error;
 use crate::layers::{ResidualStream, RmsNorm};
 use crate::models::decoder::cross_attention::CrossAttention;
+use crate::models::decoder::embedder::InputGate;
 use crate::models::decoder::feed_forward::FeedForward;
 use crate::models::decoder::hyper::HyperConnection;
 use crate::models::decoder::load_context::LoadContext;
@@ -31,6 +32,8 @@ pub(super) struct Layer {
     /// Learned factors of the mixer's output, the network's, and the embeddings that are added after them.
     gains: Option<[Tensor; 3]>,
     post_feed_forward_norm: Option<RmsNorm>,
+    /// The part that reads inputs of its own.
+    input_gate: Option<InputGate>,
     /// The connections of the mixer and of the network with several streams.
     connections: Option<[HyperConnection; 2]>,
     /// True if the network reads the stream as it was before the mixer, normed as for the mixer if it has no norm.
@@ -58,6 +61,7 @@ impl Layer {
             ],
             NormPlacement::Parallel => [Some("input_layernorm"), None, None, None],
             NormPlacement::ParallelPair => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
+            NormPlacement::BeforeNetwork => [None, None, Some("post_attention_layernorm"), None],
             NormPlacement::Single => match config.mixer {
                 decoder::Mixer::Absent => [None, None, Some("input_layernorm"), None],
                 _ => [Some("input_layernorm"), None, None, None],
@@ -100,6 +104,7 @@ impl Layer {
             post_feed_forward_norm: after(post_feed_forward_norm, after_network, loading.weights)?,
             parallel: matches!(config.norms, NormPlacement::Parallel | NormPlacement::ParallelPair),
             gains: gains(layer, loading)?,
+            input_gate: InputGate::load(layer, loading)?,
             connections: connections(layer, loading)?,
             feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
@@ -143,6 +148,9 @@ impl Layer {
         }
         let fed = |fed| self.gained(fed, 1);
         let later = self.add_fed(stream, residual_add, fed)?;
+        if let (Some(gate), Some(inputs)) = (&self.input_gate, &step.layer_inputs) {
+            gate.add(stream, inputs)?;
+        }
         if let Some(embedded) = &step.embedded {
             residual_add.add(stream, self.gained(embedded.clone(), 2)?, None)?;
         }

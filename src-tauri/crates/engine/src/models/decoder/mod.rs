@@ -10,6 +10,7 @@ mod block_index;
 mod by_head;
 mod cross_attention;
 mod delta_net;
+mod embedder;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
@@ -57,6 +58,7 @@ use crate::error::{self, Error};
 use crate::layers::{ones, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
+use embedder::Embedder;
 use hyper::Streams;
 use layer::Layer;
 use layer_order::LayerOrder;
@@ -77,6 +79,8 @@ pub struct Decoder {
     embed_tokens: Embedding,
     /// The norm of embeddings.
     embedding_norm: Option<Norm>,
+    /// Parts that only a model for embeddings has.
+    embedder: Option<Embedder>,
     /// Tables of short runs of tokens.
     ngrams: Option<Ngrams>,
     /// A vector for each position, added to embeddings.
@@ -189,6 +193,7 @@ impl Decoder {
             bidirectional: config.bidirectional,
             lm_head,
             embed_tokens,
+            embedder: Embedder::load(config, dtype, weights)?,
             ngrams: Ngrams::load(config, kept, weights)?,
             embedding_norm,
             embed_positions,
@@ -387,6 +392,7 @@ impl Decoder {
             chosen: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
+            layer_inputs: None,
             images: input.images,
         })
     }
