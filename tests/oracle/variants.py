@@ -27,7 +27,7 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import BLOCKS, cohere2_moe, hy_v4, k2_horizon, kolibri1, minimax_m3_text, xing4_0
+from vlm_shapes import BLOCKS, cohere2_moe, deepseek_v4, hy_v4, k2_horizon, kolibri1, minimax_m3_text, xing4_0
 
 
 @dataclass(frozen=True)
@@ -472,6 +472,13 @@ OF_MLX_VLM = [
         "hy-v4-two-streams",
         hy_v4(hc_mult=2, hc_magnitude=1.5, hc_eps=1e-3, rms_norm_eps=1e-4, n_shared_experts=2, n_group=4, topk_group=2, indexer_types=["full", "shared", "shared", "full"]),
         repair=repairs.hy_v4,
+    ),
+    Variant("deepseek-v4", deepseek_v4(), layout=(layouts.deepseek_v4,), repair=repairs.deepseek_v4),
+    Variant("deepseek-v4-4bit", deepseek_v4(), BF16, Q(4, 32), repair=repairs.deepseek_v4),
+    Variant(
+        "deepseek-v4-two-streams",
+        deepseek_v4(hc_mult=2, hc_sinkhorn_iters=3, hc_eps=1e-3, rms_norm_eps=1e-4, n_shared_experts=2, index_topk=400, num_hash_layers=0, rope_scaling=None, scoring_func="sigmoid", swiglu_limit=0.0),
+        repair=repairs.deepseek_v4,
     ),
     # One head of the index: mlx-vlm chooses for all heads of an index together, transformers and mlx-lm for each.
     Variant("minimax-m3-text", minimax_m3_text(num_key_value_heads=1, sparse_attention_config={**BLOCKS, "sparse_num_index_heads": 1})),

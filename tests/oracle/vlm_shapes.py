@@ -95,6 +95,42 @@ def hy_v4(**values):
     return decoder("hy_v4", "HYV4ForCausalLM", **{**defaults, **values})
 
 
+def deepseek_v4(**values):
+    defaults = {
+        "hidden_size": 128,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 1,
+        "head_dim": 64,
+        "q_lora_rank": 64,
+        "qk_rope_head_dim": 16,
+        "o_groups": 2,
+        "o_lora_rank": 32,
+        "sliding_window": WINDOW,
+        "compress_ratios": [0, 4, 8, 4, 0],
+        "compress_rope_theta": 160000.0,
+        "rope_scaling": {"type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1, "original_max_position_embeddings": 64},
+        "index_head_dim": 32,
+        # So many that hardly any position scores nothing: which of those are chosen would be anybody's choice.
+        "index_n_heads": 16,
+        "index_topk": 8,
+        "n_routed_experts": 8,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 3,
+        "num_hash_layers": 2,
+        "moe_intermediate_size": 64,
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 1.5,
+        "scoring_func": "sqrtsoftplus",
+        "swiglu_limit": 1.0,
+        "hc_mult": 4,
+        "hc_sinkhorn_iters": 20,
+        "hc_eps": 1e-6,
+        "tie_word_embeddings": False,
+    }
+    return decoder("deepseek_v4", "DeepseekV4ForCausalLM", **{**defaults, **values})
+
+
 def xing4_0(**values):
     defaults = {
         "num_key_value_heads": 4,

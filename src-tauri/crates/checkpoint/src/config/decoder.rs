@@ -35,6 +35,7 @@ pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
 pub use crate::config::layers::ngrams::NgramConfig;
 pub use crate::config::layers::norms::{EmbeddingNorm, NormConfig, NormKind, OriginalMark};
 pub use crate::config::layers::plain::PlainConfig;
+pub use crate::config::layers::pooled::{PoolConfig, PoolIndexConfig, PooledAttentionConfig};
 pub use crate::config::layers::rg_lru::RgLruConfig;
 pub use crate::config::layers::rwkv::{ChannelMixConfig, RwkvConfig, TimeMixConfig, TimeMixRanks, WKV_CHUNK};
 pub use crate::config::layers::stripes::StripesConfig;
@@ -221,6 +222,8 @@ pub enum Mixer {
     RgLru(RgLruConfig),
     /// A part of a layer of RWKV 7, `attn` or `ffn`.
     Rwkv(RwkvConfig),
+    /// Attention to a window and to pooled positions before it, `self_attn`.
+    Pooled(PooledAttentionConfig),
     /// None; nor is there a norm before it.
     Absent,
 }
@@ -238,6 +241,7 @@ impl Mixer {
             | Self::Lightning(_)
             | Self::Mamba2(_)
             | Self::Mla(_)
+            | Self::Pooled(_)
             | Self::RgLru(_)
             | Self::Rwkv(_)
             | Self::Linear(_)
@@ -289,6 +293,7 @@ impl DecoderConfig {
             | Mixer::Lightning(_)
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
+            | Mixer::Pooled(_)
             | Mixer::RgLru(_)
             | Mixer::Rwkv(_)
             | Mixer::Linear(_)
@@ -341,6 +346,7 @@ impl DecoderConfig {
                 Mixer::Attention(attention) => attention.check(&self.ropes)?,
                 Mixer::DeltaNet(delta_net) => delta_net.check()?,
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
+                Mixer::Pooled(pooled) => pooled.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
                 Mixer::KeyConv(conv) => conv.check()?,
@@ -449,6 +455,7 @@ impl Mixer {
             Self::Attention(attention) => Box::new(attention.cost()),
             Self::DeltaNet(delta_net) => Box::new(*delta_net),
             Self::Mla(latent) => Box::new(latent.clone()),
+            Self::Pooled(pooled) => Box::new(*pooled),
             Self::GatedConv(conv) => Box::new(*conv),
             Self::KeyConv(conv) => Box::new(*conv),
             Self::Lightning(lightning) => Box::new(*lightning),

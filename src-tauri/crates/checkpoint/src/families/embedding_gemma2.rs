@@ -1,5 +1,5 @@
-//! EmbeddingGemma 2, its text part: layers of Gemma 4 that look both ways, with inputs of their own that are made of the
-//! embeddings, and a projection at the end. Defaults are those of transformers' `EmbeddingGemma2TextConfig`.
+//! EmbeddingGemma 2, its text part: layers of Gemma 4 that look both ways, with inputs of their own that are made of
+//! the embeddings, and a projection at the end. Defaults are those of transformers' `EmbeddingGemma2TextConfig`.
 
 use super::row::FamilyRow;
 use super::shapes::Shapes;

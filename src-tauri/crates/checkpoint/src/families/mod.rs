@@ -10,6 +10,7 @@ mod bitnet;
 mod cohere;
 mod dbrx;
 mod deepseek;
+mod deepseek_v4;
 mod embedding_gemma2;
 mod ernie4_5;
 mod exaone;
@@ -124,6 +125,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     cohere::FAMILIES,
     dbrx::FAMILIES,
     deepseek::FAMILIES,
+    deepseek_v4::FAMILIES,
     embedding_gemma2::FAMILIES,
     ernie4_5::FAMILIES,
     exaone4::FAMILIES,

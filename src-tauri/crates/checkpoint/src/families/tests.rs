@@ -18,7 +18,7 @@ const FIELDS: &str = r#"{
     "n_shared_experts": 1, "shared_expert_intermediate_size": 64, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1,
     "routed_scaling_factor": 1.0, "norm_topk_prob": true,
     "index_n_heads": 2, "index_head_dim": 32, "index_topk": 8, "index_block_size": 8, "index_topk_blocks": 4,
-    "index_local_blocks": 1, "hc_mult": 2, "hc_magnitude": 1.5, "hc_eps": 1e-6, "swiglu_limit": 7.0,
+    "index_local_blocks": 1, "hc_mult": 2, "hc_magnitude": 1.5, "hc_eps": 1e-6, "swiglu_limit": 7.0, "o_groups": 2,
     "ff_intermediate_size": 192, "gegelu_limit": 20.0, "blocksparse_block_size": 8, "blocksparse_vert_stride": 3,
     "blocksparse_num_local_blocks": 2, "dense_attention_every_n_layers": 2, "layer_norm_epsilon": 1e-5,
     "ngram_vocab_size_ratio": 3, "emb_neighbor_num": 3, "emb_split_num": 2, "eos_token_id": 2,

@@ -38,7 +38,7 @@ const FAMILIES: [(&str, u64, u64); 26] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 36] = [
+const MORE: [&str; 37] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -70,6 +70,7 @@ const MORE: [&str; 36] = [
     "kolibri-1",
     "longcat-flash",
     "xing-4",
+    "deepseek-v4",
     "hy-v4",
     "longcat-lite",
     "phi-3-small",

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 52] = [
+const FAMILIES: [&str; 53] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -53,6 +53,7 @@ const FAMILIES: [&str; 52] = [
     "ling-3",
     "longcat-flash",
     "xing-4",
+    "deepseek-v4",
     "hy-v4",
     "longcat-lite",
     "phi-3-small",

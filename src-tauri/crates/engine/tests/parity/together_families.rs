@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 31] = [
+const FAMILIES: [&str; 32] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -31,6 +31,7 @@ const FAMILIES: [&str; 31] = [
     "llama4",
     "mimo-v2-flash",
     "minimax-m3",
+    "deepseek-v4",
     "hy-v4",
     "longcat-lite-long-runs",
     "phi-3-small",

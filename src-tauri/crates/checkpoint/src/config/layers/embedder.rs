@@ -1,5 +1,5 @@
-//! Parts of a decoder that makes embeddings: inputs of each layer, and the projection of the last states (EmbeddingGemma
-//! 2).
+//! Parts of a decoder that makes embeddings: inputs of each layer, and the projection of the last states
+//! (EmbeddingGemma 2).
 
 use crate::config::limits::{check_nonzero, check_width};
 use crate::error::Error;

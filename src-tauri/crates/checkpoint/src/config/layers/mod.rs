@@ -20,6 +20,7 @@ pub mod moe;
 pub(crate) mod ngrams;
 pub(crate) mod norms;
 pub(crate) mod plain;
+pub(crate) mod pooled;
 pub(crate) mod rg_lru;
 pub(crate) mod rwkv;
 pub(crate) mod stripes;

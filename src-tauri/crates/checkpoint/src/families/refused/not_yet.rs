@@ -5,7 +5,6 @@ use super::Model;
 /// Models that answer from text alone.
 pub(super) const TEXT: &[Model] = &[
     ("AFM 7B", &["afm7"]),
-    ("DeepSeek V4", &["deepseek_v4"]),
     ("DeepSeek V4.1", &["deepseek_v41", "deepseek_v41_text"]),
     ("HRM Text", &["hrm_text"]),
     ("Limite", &["limite"]),

@@ -1,5 +1,5 @@
-//! Parts of a decoder that makes embeddings (EmbeddingGemma 2): numbers that each layer reads of the embeddings beside the
-//! stream, and the projection of the last states.
+//! Parts of a decoder that makes embeddings (EmbeddingGemma 2): numbers that each layer reads of the embeddings beside
+//! the stream, and the projection of the last states.
 
 use checkpoint::config::decoder::{DecoderConfig, EmbedderConfig};
 use mlx::parameters::Parameters;

@@ -82,6 +82,7 @@ impl Decoder {
             chosen: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
+            ids: None,
             layer_inputs: pass.layer_inputs.clone(),
             images: &[],
         };

@@ -147,7 +147,7 @@ impl Layer {
             residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
         }
         let fed = |fed| self.gained(fed, 1);
-        let later = self.add_fed(stream, residual_add, fed)?;
+        let later = self.add_fed(stream, residual_add, step.ids, fed)?;
         if let (Some(gate), Some(inputs)) = (&self.input_gate, &step.layer_inputs) {
             gate.add(stream, inputs)?;
         }
@@ -177,7 +177,7 @@ impl Layer {
         )?;
         let streams = written.with(&mixed)?;
         let (read, written) = of_network.read(&streams)?;
-        let (fed, _) = self.feed(network, &mut ResidualStream::new(read))?;
+        let (fed, _) = self.feed(network, &mut ResidualStream::new(read), step.ids)?;
         written.with(&fed)
     }
 
@@ -195,19 +195,25 @@ impl Layer {
         &'a self,
         stream: &mut ResidualStream<'a>,
         residual_add: &ResidualAdd,
+        ids: Option<&Tensor>,
         change: impl FnOnce(Tensor) -> Result<Tensor>,
     ) -> Result<Option<Tensor>> {
         let Some(feed_forward) = &self.feed_forward else {
             return Ok(None);
         };
-        let (fed, later) = self.feed(feed_forward, stream)?;
+        let (fed, later) = self.feed(feed_forward, stream, ids)?;
         residual_add.add(stream, change(fed)?, self.post_feed_forward_norm.as_ref())?;
         Ok(later)
     }
 
-    fn feed(&self, feed_forward: &FeedForward, stream: &mut ResidualStream<'_>) -> Result<(Tensor, Option<Tensor>)> {
+    fn feed(
+        &self,
+        feed_forward: &FeedForward,
+        stream: &mut ResidualStream<'_>,
+        ids: Option<&Tensor>,
+    ) -> Result<(Tensor, Option<Tensor>)> {
         norm::read(self.pre_feed_forward_norm.as_ref(), stream, |stream, norm| {
-            feed_forward.forward(stream, norm)
+            feed_forward.forward(stream, norm, ids)
         })
     }
 
@@ -229,7 +235,7 @@ impl Layer {
         if self.pre_feed_forward_norm.is_some() {
             read = ResidualStream::new(stream.sum()?.clone());
         }
-        let (fed, _) = self.feed(feed_forward, &mut read)?;
+        let (fed, _) = self.feed(feed_forward, &mut read, step.ids)?;
         residual_add.add(stream, mixed.add(&fed)?, None)
     }
 
@@ -254,7 +260,9 @@ impl Layer {
             cross.gate_attention(&found, &states)?,
             self.post_mixer_norm.as_ref(),
         )?;
-        self.add_fed(stream, residual_add, |fed| cross.gate_feed_forward(&fed, &states))?;
+        self.add_fed(stream, residual_add, step.ids, |fed| {
+            cross.gate_feed_forward(&fed, &states)
+        })?;
         Ok(())
     }
 }

@@ -33,6 +33,8 @@ mod ngrams;
 mod norm;
 mod output_gate;
 mod plain_mlp;
+mod pool;
+mod pooled;
 mod positions;
 mod residual_add;
 mod rg_lru;
@@ -340,14 +342,6 @@ impl Decoder {
         sequences.iter().map(offset).collect()
     }
 
-    /// The places `[rows]` of the next `length` positions of each sequence, if they are learned.
-    fn places(&self, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Tensor>> {
-        let learned = self.embed_positions.as_ref();
-        learned
-            .map(|learned| learned.places(length, &self.offsets(sequences)))
-            .transpose()
-    }
-
     /// For sequences whose next `length` positions come.
     fn step<'a>(&'a self, input: &Input<'a>, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'a>> {
         let offsets = self.offsets(sequences);
@@ -393,6 +387,7 @@ impl Decoder {
             first_values: RefCell::default(),
             embedded: None,
             layer_inputs: None,
+            ids: Some(input.ids),
             images: input.images,
         })
     }

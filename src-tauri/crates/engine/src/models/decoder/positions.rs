@@ -5,9 +5,11 @@ use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
+use crate::cache::Cache;
 use crate::error;
 use crate::kernels::kernels;
 use crate::layers::Embedding;
+use crate::models::decoder::Decoder;
 use crate::weights::Weights;
 
 /// The table `[positions, hidden]`.
@@ -51,5 +53,15 @@ impl Positions {
     /// Their vectors `[rows, hidden]`.
     pub(super) fn at(&self, places: &Tensor) -> Result<Tensor> {
         self.table.forward(places)
+    }
+}
+
+impl Decoder {
+    /// The places `[rows]` of the next `length` positions of each sequence, if they are learned.
+    pub(super) fn places(&self, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Tensor>> {
+        let learned = self.embed_positions.as_ref();
+        learned
+            .map(|learned| learned.places(length, &self.offsets(sequences)))
+            .transpose()
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Step<'a> {
     pub(super) first_values: RefCell<Option<Tensor>>,
     /// The stream before the first layer, if layers add it.
     pub(super) embedded: Option<Tensor>,
+    /// The tokens `[rows]`, if they are read one after another.
+    pub(super) ids: Option<&'a Tensor>,
     /// The inputs of all layers, `[rows, layers, width]`, if they have any beside the stream.
     pub(super) layer_inputs: Option<Tensor>,
     /// Images of the chunk.
