@@ -326,3 +326,20 @@ def deepseek_v4(weights):
         else:
             named[".".join(parts)] = value
     return named
+
+
+def single_runs(weights):
+    """LongCat Flash with an index as published: tables of runs and their projections by numbers."""
+    tables = [name for name in weights if ".ngram_embeddings.embedders." in name]
+    renamed = {}
+    for name, value in weights.items():
+        if name.endswith(".ngram_embeddings.word_embeddings.weight"):
+            renamed["model.embed_tokens.weight"] = value
+        elif name in tables:
+            renamed[f"model.oe_embed_tokens{name.split('.')[-2]}.weight"] = value
+        elif name.endswith(".ngram_embeddings.post_proj.weight"):
+            for table, part in enumerate(mx.split(value, len(tables), axis=1)):
+                renamed[f"model.oe_embed_proj{table}.weight"] = part
+        else:
+            renamed[name] = value
+    return renamed

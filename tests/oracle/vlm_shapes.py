@@ -131,6 +131,29 @@ def deepseek_v4(**values):
     return decoder("deepseek_v4", "DeepseekV4ForCausalLM", **{**defaults, **values})
 
 
+def longcat_sparse(**values):
+    """LongCat Flash with an index, whose shapes are those of the one without."""
+    # That file reads this one.
+    from expert_shapes import longcat_flash
+
+    index = {
+        "attention_method": "LSA",
+        # So many that hardly any position scores nothing.
+        "index_n_heads": 16,
+        "index_head_dim": 32,
+        "index_topk": 24,
+        "index_init_tokens": 2,
+        "index_local_tokens": 5,
+        "index_k_norm_type": "rms",
+        "indexer_rope_interleave": True,
+        "oe_vocab_size_ratio": 3,
+        "oe_neighbor_num": 4,
+        "oe_split_num": 2,
+        "rope_theta": 1000000.0,
+    }
+    return {**longcat_flash(), "model_type": "longcat_flash_sparse", **index, **values}
+
+
 def xing4_0(**values):
     defaults = {
         "num_key_value_heads": 4,

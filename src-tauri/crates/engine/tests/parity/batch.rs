@@ -38,7 +38,7 @@ const FAMILIES: [(&str, u64, u64); 26] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 37] = [
+const MORE: [&str; 38] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -72,6 +72,7 @@ const MORE: [&str; 37] = [
     "xing-4",
     "deepseek-v4",
     "hy-v4",
+    "longcat-sparse",
     "longcat-lite",
     "phi-3-small",
     "rwkv7-g1",

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 53] = [
+const FAMILIES: [&str; 54] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -55,6 +55,7 @@ const FAMILIES: [&str; 53] = [
     "xing-4",
     "deepseek-v4",
     "hy-v4",
+    "longcat-sparse",
     "longcat-lite",
     "phi-3-small",
     "rwkv7-g1",

@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 32] = [
+const FAMILIES: [&str; 33] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -33,6 +33,7 @@ const FAMILIES: [&str; 32] = [
     "minimax-m3",
     "deepseek-v4",
     "hy-v4",
+    "longcat-sparse",
     "longcat-lite-long-runs",
     "phi-3-small",
     "rwkv7-g1",

@@ -9,7 +9,6 @@ pub(super) const TEXT: &[Model] = &[
     ("HRM Text", &["hrm_text"]),
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
-    ("LongCat Flash with an index", &["longcat_flash_sparse"]),
     ("Nemotron H Puzzle", &["nemotron_h_puzzle"]),
     ("Nemotron, which writes by diffusion", &["nemotron_labs_diffusion"]),
     ("Qwen 3.5 with rotated weights", &["prism_hadamard_qwen35"]),

@@ -128,6 +128,9 @@ impl Decoder {
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
         config.renames.iter().for_each(|table| weights.rename(table));
+        if config.ngrams.is_some() {
+            weights.rename_each(names::of_runs);
+        }
         match config.halved_layers {
             Some(HalvedLayers::Numbered) => weights.rename_each(names::of_half),
             Some(HalvedLayers::Named) => weights.rename_each(names::of_named_half),

@@ -1,4 +1,4 @@
-//! Names of tensors whose layers are two here, and tokens of the vocabulary that stand for nothing.
+//! Names of tensors whose layers are two here or whose tables have numbers in their names, and tokens of the vocabulary that stand for nothing.
 
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
@@ -14,6 +14,16 @@ pub(super) fn unwritten(runs: &[(u32, u32)], vocabulary: u32, dtype: Dtype) -> R
     Tensor::from_f32(&numbers, &[1, vocabulary as i32])
         .astype(dtype)
         .map(Some)
+}
+
+/// The name of a tensor of a table of runs whose number stands beside its name: `oe_embed_proj3.…` is
+/// `ngram_embeddings.post_projs.3.…`.
+pub(super) fn of_runs(name: &str) -> Option<String> {
+    let (table, rest) = name.strip_prefix("oe_embed_")?.split_once('.')?;
+    let named = [("tokens", "embedders"), ("proj", "post_projs")].into_iter();
+    let mut found = named.filter_map(|(theirs, ours)| Some((ours, table.strip_prefix(theirs)?.parse::<u32>().ok()?)));
+    let (ours, number) = found.next()?;
+    Some(format!("ngram_embeddings.{ours}.{number}.{rest}"))
 }
 
 /// The name of a tensor of a layer that is two here: `layers.3.self_attn.1.…` is `layers.7.self_attn.…`, and what both
