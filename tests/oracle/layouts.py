@@ -343,3 +343,18 @@ def single_runs(weights):
         else:
             renamed[name] = value
     return renamed
+
+
+def hrm_text(weights):
+    """HRM Text as published: gates and projections of a part joined."""
+    joined = {"gqkv_proj": ("gate_proj", "q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
+    renamed = {}
+    for name, value in weights.items():
+        *place, projection, end = name.split(".")
+        kind = "gqkv_proj" if "self_attn" in place else "gate_up_proj" if "mlp" in place else None
+        if kind is None or projection not in joined[kind]:
+            renamed[name.replace(".self_attn.", ".attn.")] = value
+        elif projection == joined[kind][0]:
+            parts = [weights[".".join([*place, part, end])] for part in joined[kind]]
+            renamed[".".join([*place, kind, end]).replace(".self_attn.", ".attn.")] = mx.concatenate(parts)
+    return renamed

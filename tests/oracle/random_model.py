@@ -25,7 +25,7 @@ def embedding_factor(config):
     """The factor that the model applies to its embedding."""
     if config["model_type"].startswith(("gear", "gemma", "recurrent_gemma")) or config.get("mup_enabled"):
         return math.sqrt(config["hidden_size"])
-    names = ("embedding_multiplier", "scale_emb", "mup_embedding_multiplier")
+    names = ("embedding_multiplier", "scale_emb", "mup_embedding_multiplier", "embedding_scale")
     return next((config[name] for name in names if config.get(name)), 1.0)
 
 
@@ -37,6 +37,8 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith("weight_scale"):
         return 0.15 * (1.0 + 0.2 * noise)
+    if name.endswith("z_L_init"):
+        return noise
     if name.endswith("embed_skip.a_g"):
         return 0.3 * noise
     if name.endswith(("head_g", "a_g", "w_g")):

@@ -246,6 +246,17 @@ def deepseek_v4():
     compressor.__call__, config.ModelConfig.__post_init__, language.v4_attention_factory = overlapped, any_ratio, attention
 
 
+def hrm_text():
+    """mlx-vlm's language part by itself, which reads the names of the original as the whole model does."""
+    from mlx_vlm.models import hrm_text as module
+    from mlx_vlm.models.hrm_text.language import LanguageModel
+
+    def sanitize(self, weights):
+        return {name.removeprefix("language_model."): value for name, value in module.Model.sanitize(self, weights).items()}
+
+    LanguageModel.sanitize = sanitize
+
+
 def phi3small():
     """Phi 3 small as its `modeling_phi3_small.py` has it: blocks of positions are counted from the first one, layers whose
     numbers from 1 divide see all, and the mask of mlx-lm's marks hides positions instead of being added. Tokens that stand

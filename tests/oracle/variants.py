@@ -27,7 +27,7 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import BLOCKS, cohere2_moe, deepseek_v4, hy_v4, k2_horizon, kolibri1, longcat_sparse, minimax_m3_text, xing4_0
+from vlm_shapes import BLOCKS, cohere2_moe, deepseek_v4, hrm_text, hy_v4, k2_horizon, kolibri1, longcat_sparse, minimax_m3_text, xing4_0
 
 
 @dataclass(frozen=True)
@@ -483,6 +483,9 @@ OF_MLX_VLM = [
     Variant("longcat-sparse", longcat_sparse(), layout=(layouts.single_experts, layouts.joined_latents, layouts.single_runs)),
     Variant("longcat-sparse-4bit", longcat_sparse(hidden_size=192, oe_neighbor_num=3, oe_split_num=1), F32, Q(4, 32)),
     Variant("longcat-sparse-halves", longcat_sparse(indexer_rope_interleave=False, index_k_norm_type="layer", index_init_tokens=0, oe_vocab_size_ratio=0, num_layers=1)),
+    Variant("hrm-text", hrm_text(), layout=(layouts.hrm_text,), repair=repairs.hrm_text),
+    Variant("hrm-text-4bit", hrm_text(tie_word_embeddings=True, num_key_value_heads=2), BF16, Q(4, 32), repair=repairs.hrm_text),
+    Variant("hrm-text-bias-f16", hrm_text(attention_bias=True, mlp_bias=True, H_cycles=3, L_cycles=1, num_layers_per_stack=1, num_hidden_layers=6), F16, repair=repairs.hrm_text),
     # One head of the index: mlx-vlm chooses for all heads of an index together, transformers and mlx-lm for each.
     Variant("minimax-m3-text", minimax_m3_text(num_key_value_heads=1, sparse_attention_config={**BLOCKS, "sparse_num_index_heads": 1})),
     Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),

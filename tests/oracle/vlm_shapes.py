@@ -131,6 +131,24 @@ def deepseek_v4(**values):
     return decoder("deepseek_v4", "DeepseekV4ForCausalLM", **{**defaults, **values})
 
 
+def hrm_text(**values):
+    defaults = {
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 4,
+        "head_dim": 32,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "H_cycles": 2,
+        "L_cycles": 3,
+        "L_bp_cycles": [2],
+        "embedding_scale": 12.0,
+        "prefix_lm": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "tie_word_embeddings": False,
+    }
+    return decoder("hrm_text", "HrmTextForCausalLM", **{**defaults, **values})
+
+
 def longcat_sparse(**values):
     """LongCat Flash with an index, whose shapes are those of the one without."""
     # That file reads this one.

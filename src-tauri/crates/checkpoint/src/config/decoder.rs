@@ -19,6 +19,7 @@ pub use crate::config::layers::attention::{
 };
 pub use crate::config::layers::block_index::BlockIndexConfig;
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;
+pub use crate::config::layers::cycles::CyclesConfig;
 pub use crate::config::layers::delta_net::{
     ChannelDecays, DeltaNetConfig, DeltaProjections, CHANNEL_CHUNK, RULE_CHUNK,
 };
@@ -97,6 +98,8 @@ pub struct DecoderConfig {
     pub unit_lm_head: bool,
     /// How often the stream goes through all layers, each time with keys of its own (Nanbeige); usually once.
     pub loops: u32,
+    /// Two stacks of layers that the stream goes through in turn instead (HRM Text).
+    pub cycles: Option<CyclesConfig>,
     /// The positions of its own keys that attention sees from the second loop on. It sees all keys of the first loop
     /// too, and `gate_projections` make a gate for each head that mixes what it finds in both (IQuest Loop).
     pub loop_window: Option<u32>,
@@ -335,6 +338,7 @@ impl DecoderConfig {
         check_width("max_position_embeddings", self.most_positions.unwrap_or(1).into())?;
         check_nonzero("max_position_embeddings", self.most_positions.unwrap_or(1))?;
         check_range("num_loops", self.loops, 1..=MOST_LOOPS)?;
+        self.cycles.map_or(Ok(()), |cycles| cycles.check(self.layers.len()))?;
         self.hyper.map_or(Ok(()), |hyper| hyper.check(self.hidden_size))?;
         let layers = self.layers.len() as u64;
         self.embedder.map_or(Ok(()), |embedder| embedder.check(layers))?;
@@ -394,7 +398,11 @@ impl DecoderConfig {
 impl DecoderConfig {
     pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
         let layers: Vec<LayerCost> = self.layers.iter().map(LayerConfig::cost).collect();
-        let again = (1..self.loops).flat_map(|_| self.layers.iter().map(|layer| self.again(layer).cost()));
+        let count = self.layers.len();
+        let steps = self
+            .cycles
+            .map_or(self.loops as usize * count, |cycles| cycles.order(count).len());
+        let again = (count..steps).map(|step| self.again(&self.layers[step % count]).cost());
         let again = again.collect();
         // No kernel joins a norm with two parts that read it.
         let norms_apart = self.norm.kind != NormKind::RootMeanSquare || layers.iter().any(|layer| layer.parallel);

@@ -31,6 +31,7 @@ mod gpt_oss;
 mod granite;
 mod granite_hybrid;
 mod helium;
+mod hrm_text;
 mod hunyuan;
 mod hunyuan4;
 mod idefics;
@@ -145,6 +146,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     granite::FAMILIES,
     granite_hybrid::FAMILIES,
     helium::FAMILIES,
+    hrm_text::FAMILIES,
     hunyuan4::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,

@@ -86,6 +86,7 @@ impl Shapes {
             layers,
             unit_lm_head: false,
             loops: 1,
+            cycles: None,
             loop_window: None,
             loops_normed: false,
             halved_layers: None,

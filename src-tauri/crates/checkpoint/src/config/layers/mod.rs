@@ -4,6 +4,7 @@
 pub(crate) mod attention;
 pub(crate) mod block_index;
 pub(crate) mod cross_attention;
+pub(crate) mod cycles;
 pub(crate) mod delta_net;
 pub(crate) mod dense;
 pub(crate) mod embedder;

@@ -6,7 +6,6 @@ use super::Model;
 pub(super) const TEXT: &[Model] = &[
     ("AFM 7B", &["afm7"]),
     ("DeepSeek V4.1", &["deepseek_v41", "deepseek_v41_text"]),
-    ("HRM Text", &["hrm_text"]),
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
     ("Nemotron H Puzzle", &["nemotron_h_puzzle"]),

@@ -42,6 +42,13 @@ pub(super) fn qkv_proj(
         false => Ok(()),
     };
     let source = config.output_gate.map(|gate| gate.source);
+    let gated = part("gqkv_proj");
+    if source == Some(GateSource::Numbers) && loading.weights.has(&format!("{gated}.weight")) {
+        bias("gqkv_proj")?;
+        let values = (config.heads + config.key_heads) as i32 * config.value_dim as i32;
+        let all = [Projection::new(gated, queries + keys + values)];
+        return Linear::load_rows(loading.weights, &all, loading.config.hidden_size as i32);
+    }
     let mut parts = if loading.weights.has(&format!("{joined}.weight")) && source != Some(GateSource::Queries) {
         bias("qkv_proj")?;
         let stored = config.stored_key_heads as i32;

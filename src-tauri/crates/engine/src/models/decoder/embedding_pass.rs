@@ -43,7 +43,7 @@ impl Decoder {
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
-        if self.gains || self.loop_window || self.streams.is_some() || self.ngrams.is_some() {
+        if self.gains || self.loop_window || self.streams.is_some() || self.cycles.is_some() || self.ngrams.is_some() {
             let reason = "texts read at once by a model whose layers read something again";
             return Err(mlx::Error::Unsupported(reason.into()));
         }

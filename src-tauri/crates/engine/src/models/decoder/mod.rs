@@ -9,6 +9,7 @@ mod attention_weights;
 mod block_index;
 mod by_head;
 mod cross_attention;
+mod cycles;
 mod delta_net;
 mod embedder;
 mod embedding_pass;
@@ -48,7 +49,7 @@ mod stripes;
 use std::cell::RefCell;
 
 use checkpoint::config::decoder::{
-    self, DecoderConfig, EmbeddingNorm, HalvedLayers, HyperConfig, LmHead, NormConfig, OriginalMark, QueryScaling,
+    self, DecoderConfig, EmbeddingNorm, HyperConfig, LmHead, NormConfig, OriginalMark, QueryScaling,
 };
 use mlx::parameters::Parameters;
 use mlx::recording;
@@ -60,6 +61,7 @@ use crate::error::{self, Error};
 use crate::layers::{ones, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
+use cycles::Cycles;
 use embedder::Embedder;
 use hyper::Streams;
 use layer::Layer;
@@ -92,6 +94,7 @@ pub struct Decoder {
     layers: Vec<Layer>,
     #[parameters(skip)]
     order: LayerOrder,
+    cycles: Option<Cycles>,
     /// True if the last norm ends each of several loops.
     loops_normed: bool,
     ropes: Vec<Rope>,
@@ -127,15 +130,7 @@ impl Decoder {
         let offset = config
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
-        config.renames.iter().for_each(|table| weights.rename(table));
-        if config.ngrams.is_some() {
-            weights.rename_each(names::of_runs);
-        }
-        match config.halved_layers {
-            Some(HalvedLayers::Numbered) => weights.rename_each(names::of_half),
-            Some(HalvedLayers::Named) => weights.rename_each(names::of_named_half),
-            None => {}
-        }
+        names::rename(config, weights);
         let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
         if config.unit_lm_head {
@@ -189,7 +184,11 @@ impl Decoder {
             .map(|(number, layer)| Layer::load(layer, number as usize, &mut loading))
             .collect::<error::Result<_>>()?;
         let kept = loading.caches;
-        let order = LayerOrder::new(layers.iter().map(|layer| layer.caches.clone()), config.loops);
+        let order = LayerOrder::new(
+            layers.iter().map(|layer| layer.caches.clone()),
+            config.loops,
+            config.cycles,
+        );
         let model = Self {
             hidden_size: config.hidden_size,
             vocabulary: config.vocab_size,
@@ -216,6 +215,7 @@ impl Decoder {
                 .collect(),
             layers,
             order,
+            cycles: Cycles::load(config, dtype, weights)?,
             loops_normed: config.loops_normed,
             ropes,
             chunk: config.layers.iter().find_map(|layer| layer.mixer.attention()?.chunk),
@@ -294,6 +294,9 @@ impl Decoder {
                 between = self.layers[layer].forward_streams(between, &step, caches)?;
             }
             return streams.end(&between);
+        }
+        if let Some(cycles) = &self.cycles {
+            return self.forward_cycles(cycles, embedded, &step, sequences);
         }
         let mut stream = ResidualStream::new(embedded);
         let mut waiting = None;
