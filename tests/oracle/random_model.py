@@ -37,6 +37,9 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith("weight_scale"):
         return 0.15 * (1.0 + 0.2 * noise)
+    if name.endswith(("quant_key_scale", "quant_value_scale")):
+        # Steps so small that one which is rounded to the other side changes no logit by much.
+        return (0.002 if "key" in name else 0.0004) * (1.0 + 0.2 * noise)
     if name.endswith("z_L_init"):
         return noise
     if name.endswith("embed_skip.a_g"):

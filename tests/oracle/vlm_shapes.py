@@ -64,6 +64,19 @@ def kolibri1(**values):
     return config
 
 
+# Other numbers than usual.
+HY_V4_STREAMS = {
+    "hc_mult": 2,
+    "hc_magnitude": 1.5,
+    "hc_eps": 1e-3,
+    "rms_norm_eps": 1e-4,
+    "n_shared_experts": 2,
+    "n_group": 4,
+    "topk_group": 2,
+    "indexer_types": ["full", "shared", "shared", "full"],
+}
+
+
 def hy_v4(**values):
     defaults = {
         "num_key_value_heads": 4,

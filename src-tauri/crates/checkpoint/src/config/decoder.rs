@@ -15,7 +15,7 @@ use crate::memory::{FeedForwardCost, LayerCost, LayerInputs, MixerCost, ModelCos
 
 pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{
-    AttentionConfig, GateFunction, GateSource, OutputGate, QkNorm, QueryScaling,
+    AttentionConfig, GateFunction, GateSource, KeySource, OutputGate, QkNorm, QueryScaling,
 };
 pub use crate::config::layers::block_index::BlockIndexConfig;
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;

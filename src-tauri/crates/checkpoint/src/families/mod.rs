@@ -1,5 +1,6 @@
 //! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
 
+mod afm7;
 mod afmoe;
 mod apertus;
 mod baichuan;
@@ -116,6 +117,7 @@ pub use vision::VisionConfig;
 
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
+    afm7::FAMILIES,
     afmoe::FAMILIES,
     apertus::FAMILIES,
     baichuan::FAMILIES,

@@ -27,7 +27,7 @@ const FIELDS: &str = r#"{
     "sparse_attention_config": {"sparse_attention_freq": [0, 1, 1, 1], "sparse_num_index_heads": 1},
     "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
     "num_layers": 2, "ffn_hidden_size": 192, "expert_ffn_hidden_size": 64, "moe_topk": 2,
-    "group_norm_size": 4, "layer_group_size": 2, "mla_use_nope": true,
+    "hidden_dim": 128, "num_kv_reuse_layers": 1, "group_norm_size": 4, "layer_group_size": 2, "mla_use_nope": true,
     "linear_attn_config": {"num_heads": 2, "head_dim": 32, "kda_layers": [1, 2, 4]},
     "linear_conv_kernel_dim": 4, "conv_L_cache": 3, "conv_dim": 128, "norm_eps": 1e-5, "block_ff_dim": 192,
     "full_attn_idxs": [1, 3], "num_dense_layers": 1,
@@ -54,6 +54,10 @@ const FIELDS: &str = r#"{
 fn config(model_type: &str) -> Value {
     let mut config: Value = serde_json::from_str(FIELDS).unwrap();
     config["model_type"] = json!(model_type);
+    // Elsewhere each layer has a number of its own.
+    if model_type == "afm7" {
+        config["num_kv_heads"] = json!(2);
+    }
     config
 }
 

@@ -38,7 +38,7 @@ const FAMILIES: [(&str, u64, u64); 26] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 39] = [
+const MORE: [&str; 40] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -71,6 +71,7 @@ const MORE: [&str; 39] = [
     "longcat-flash",
     "xing-4",
     "deepseek-v4",
+    "afm7",
     "hrm-text",
     "hy-v4",
     "longcat-sparse",

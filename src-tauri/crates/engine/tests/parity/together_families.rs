@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 34] = [
+const FAMILIES: [&str; 35] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -32,6 +32,7 @@ const FAMILIES: [&str; 34] = [
     "mimo-v2-flash",
     "minimax-m3",
     "deepseek-v4",
+    "afm7",
     "hrm-text",
     "hy-v4",
     "longcat-sparse",

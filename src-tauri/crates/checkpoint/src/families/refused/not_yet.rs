@@ -4,7 +4,6 @@ use super::Model;
 
 /// Models that answer from text alone.
 pub(super) const TEXT: &[Model] = &[
-    ("AFM 7B", &["afm7"]),
     ("DeepSeek V4.1", &["deepseek_v41", "deepseek_v41_text"]),
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),

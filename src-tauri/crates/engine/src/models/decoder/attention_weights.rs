@@ -9,6 +9,7 @@ use mlx::Result;
 use crate::error;
 use crate::layers::{norm_weight, ones, Linear, Projection, RmsNorm, ShortConv};
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::shared_keys::reads_earlier;
 
 /// Added to the mean square of a head if each has factors of its own.
 const EACH_HEAD_EPS: f32 = 1e-6;
@@ -48,6 +49,11 @@ pub(super) fn qkv_proj(
         let values = (config.heads + config.key_heads) as i32 * config.value_dim as i32;
         let all = [Projection::new(gated, queries + keys + values)];
         return Linear::load_rows(loading.weights, &all, loading.config.hidden_size as i32);
+    }
+    if reads_earlier(config) {
+        let hidden = loading.config.hidden_size as i32;
+        bias("q_proj")?;
+        return Linear::load_rows(loading.weights, &[Projection::new(part("q_proj"), queries)], hidden);
     }
     let mut parts = if loading.weights.has(&format!("{joined}.weight")) && source != Some(GateSource::Queries) {
         bias("qkv_proj")?;
@@ -128,7 +134,8 @@ pub(super) fn head_norms(
         let factors = concatenate(&[&rows[0], &rows[1]], 0)?;
         return Ok(HeadNorms::PerHead(RmsNorm::new(factors, EACH_HEAD_EPS)));
     }
-    let mut take = |name: &str, width: i32| match norm.bare || bare {
+    let alone = reads_earlier(config);
+    let mut take = |name: &str, width: i32| match norm.bare || bare || (alone && name == "k_norm") {
         true => Ok(ones(width, loading.dtype)?),
         false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm),
     };
@@ -166,6 +173,17 @@ pub(super) fn head_norms(
 }
 
 impl HeadNorms {
+    /// Queries that have turned, of a layer without keys.
+    pub(super) fn of_queries(&self, queries: Tensor) -> Result<Tensor> {
+        match self {
+            Self::Turned([norm, _]) => norm.forward(&queries),
+            Self::None => Ok(queries),
+            Self::PerHead(_) | Self::WithValues(_) | Self::Whole(_) => Err(mlx::Error::Unsupported(
+                "queries that are normed before they turn, without keys".into(),
+            )),
+        }
+    }
+
     /// Heads that have turned, normed if that comes after; values as they are.
     pub(super) fn turned(&self, queries: Tensor, keys: Tensor, values: Tensor) -> Result<(Tensor, Tensor, Tensor)> {
         match self {

@@ -80,6 +80,7 @@ impl Decoder {
             again: false,
             first_loop: RefCell::default(),
             chosen: RefCell::default(),
+            kept: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
             ids: None,

@@ -41,6 +41,7 @@ mod residual_add;
 mod rg_lru;
 mod router;
 mod rwkv;
+mod shared_keys;
 mod shortcut;
 mod sparse_moe;
 mod step;
@@ -58,7 +59,7 @@ use mlx::{Dtype, Result};
 
 use crate::cache::{of_layer, Cache};
 use crate::error::{self, Error};
-use crate::layers::{ones, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
+use crate::layers::{ones, Embedding, Linear, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
 use cycles::Cycles;
@@ -248,11 +249,6 @@ impl Decoder {
         self.hidden_size
     }
 
-    /// The positions of image tokens, if they depend on more than the number of tokens before them.
-    pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
-        self.ropes.iter().find_map(Rope::multimodal_rope)
-    }
-
     /// The number of tokens that it reads.
     pub fn readable(&self) -> u32 {
         self.readable
@@ -390,6 +386,7 @@ impl Decoder {
             again: false,
             first_loop: RefCell::default(),
             chosen: RefCell::default(),
+            kept: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
             layer_inputs: None,

@@ -1,10 +1,11 @@
 //! Names of tensors, of layers that are two here and of tables with numbers in their names among them, and tokens of the
 //! vocabulary that stand for nothing.
 
-use checkpoint::config::decoder::{DecoderConfig, HalvedLayers};
+use checkpoint::config::decoder::{DecoderConfig, HalvedLayers, LayerConfig};
 use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
+use crate::models::decoder::shared_keys::reads_earlier;
 use crate::weights::Weights;
 
 /// Gives tensors the names that this loader has for them.
@@ -12,6 +13,10 @@ pub(super) fn rename(config: &DecoderConfig, weights: &mut Weights<'_>) {
     config.renames.iter().for_each(|table| weights.rename(table));
     if config.cycles.is_some() {
         weights.rename_each(|name| of_stack(name, config.layers.len() / 2));
+    }
+    let reads_earlier = |layer: &LayerConfig| layer.mixer.attention().is_some_and(reads_earlier);
+    if let Some(own) = config.layers.iter().position(reads_earlier) {
+        weights.rename_each(|name| of_reusing(name, own));
     }
     if config.ngrams.is_some() {
         weights.rename_each(of_runs);
@@ -34,6 +39,12 @@ pub(super) fn unwritten(runs: &[(u32, u32)], vocabulary: u32, dtype: Dtype) -> R
     Tensor::from_f32(&numbers, &[1, vocabulary as i32])
         .astype(dtype)
         .map(Some)
+}
+
+/// The name of a tensor of layers that follow so many others.
+fn of_reusing(name: &str, own: usize) -> Option<String> {
+    let (layer, rest) = name.strip_prefix("kv_reuse_layers.")?.split_once('.')?;
+    Some(format!("layers.{}.{rest}", own.checked_add(layer.parse().ok()?)?))
 }
 
 /// The name of a tensor of one of two stacks of so many layers: the high one follows the low one.
