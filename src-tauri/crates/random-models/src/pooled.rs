@@ -4,7 +4,7 @@ use crate::entry::{Kind, Tensors};
 use crate::error::Result;
 
 impl Tensors<'_> {
-    /// What is pooled to keys of this width, of so many positions.
+    /// The compressor of keys of this width, each of so many positions.
     fn compressor(&mut self, path: &str, width: u64, ratio: u64) -> Result<()> {
         let hidden = self.number("hidden_size")?;
         let numbers = if ratio == 4 { 2 * width } else { width };

@@ -1,5 +1,5 @@
-//! AFM 7B: norms of heads after they turned, keys and values that are rounded to 8 bits, and layers at the end that read
-//! those of the last layer before them. Defaults are those of mlx-lm's `afm7.py`.
+//! AFM 7B: norms of heads after they turned, keys and values that are rounded to 8 bits, and layers at the end that
+//! read those of the last layer before them. Defaults are those of mlx-lm's `afm7.py`.
 
 use super::row::FamilyRow;
 use super::shapes::Shapes;

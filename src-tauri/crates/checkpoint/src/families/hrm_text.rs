@@ -1,5 +1,5 @@
-//! HRM Text: two stacks of layers, of which the low one is gone through several times before the high one, each time with
-//! keys of its own. Norms have no factors, and what heads found is gated. Defaults are those of transformers'
+//! HRM Text: two stacks of layers, of which the low one is gone through several times before the high one, each time
+//! with keys of its own. Norms have no factors, and what heads found is gated. Defaults are those of transformers'
 //! `HrmTextConfig`. A prompt is read from left to right, as mlx-vlm reads it.
 
 use super::llama;

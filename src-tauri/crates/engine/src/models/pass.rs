@@ -14,7 +14,7 @@ pub struct Pass {
     pub layer: usize,
     /// One for each window of the model, if it needs any.
     pub masks: Vec<Mask>,
-    /// What layers read beside the states, `[rows, layers, width]`, if they do.
+    /// The inputs of layers beside the states, `[rows, layers, width]`, if they have any.
     pub layer_inputs: Option<Tensor>,
 }
 

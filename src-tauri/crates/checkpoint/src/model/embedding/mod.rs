@@ -93,7 +93,7 @@ pub struct NormStep {
     pub bias: bool,
 }
 
-/// What the output of a projection goes through.
+/// The function that the output of a projection goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DenseActivation {
     /// Nothing.

@@ -1,5 +1,5 @@
-//! Two stacks of layers that a step goes through in turn (HRM Text): each reads the sum of what both gave last, and gives
-//! its last states, normed.
+//! Two stacks of layers that a step goes through in turn (HRM Text): each reads the sum of what both gave last, and
+//! gives its last states, normed.
 
 use checkpoint::config::decoder::DecoderConfig;
 use mlx::parameters::Parameters;
@@ -18,7 +18,7 @@ use crate::weights::Weights;
 pub(super) struct Cycles {
     /// Layers of each.
     layers: usize,
-    /// What the low stack gave before it is gone through, `[1, hidden]`.
+    /// The states that stand for the low stack's before it is gone through, `[1, hidden]`.
     low: Tensor,
 }
 

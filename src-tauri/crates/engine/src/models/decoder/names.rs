@@ -1,5 +1,5 @@
-//! Names of tensors, of layers that are two here and of tables with numbers in their names among them, and tokens of the
-//! vocabulary that stand for nothing.
+//! Names of tensors, of layers that are two here and of tables with numbers in their names among them, and tokens of
+//! the vocabulary that stand for nothing.
 
 use checkpoint::config::decoder::{DecoderConfig, HalvedLayers, LayerConfig};
 use mlx::tensor::Tensor;

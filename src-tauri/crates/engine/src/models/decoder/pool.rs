@@ -23,7 +23,7 @@ pub(super) struct Pool {
     rope: usize,
     /// wkv and wgate side by side: what is summed, and the logarithms of its weights.
     projection: Linear,
-    /// What is added to these at each place of a window, `[1, ratio, numbers]`, in 32 bits.
+    /// Summands of these logarithms at each place of a window, `[1, ratio, numbers]`, in 32 bits.
     places: Tensor,
     norm: RmsNorm,
 }
@@ -60,7 +60,7 @@ impl Pool {
         self.ratio
     }
 
-    /// What it keeps of rows `x` `[rows, hidden]` until they are pooled.
+    /// The numbers that it keeps of rows `x` `[rows, hidden]` until they are pooled.
     pub(super) fn read(&self, x: &Tensor) -> Result<Tensor> {
         self.projection.forward(x)
     }
@@ -176,7 +176,7 @@ pub(super) struct PoolIndex {
 
 /// The rows of a step for an index.
 pub(super) struct PoolQuestion {
-    /// What its pool keeps of them, `[rows, numbers]`.
+    /// The numbers that its pool keeps of them, `[rows, numbers]`.
     pub(super) raw: Tensor,
     /// `[1, heads, length, width]`, or `[sequences, heads, 1, width]`.
     pub(super) queries: Tensor,
@@ -218,7 +218,7 @@ impl PoolIndex {
         &self.pool
     }
 
-    /// What rows `x` `[rows, hidden]` and the short vectors of their queries ask.
+    /// The question of rows `x` `[rows, hidden]` and of the short vectors of their queries.
     pub(super) fn read(&self, x: &Tensor, squeezed: &Tensor, step: &Step<'_>) -> Result<PoolQuestion> {
         let sequences = step.sequences as i32;
         let queries = by_head(&self.wq_b.forward(squeezed)?, self.heads, sequences)?;

@@ -30,7 +30,7 @@ pub(super) struct Step<'a> {
     pub(super) first_loop: RefCell<Vec<Vec<KvView>>>,
     /// The positions that the last index chose, for each sequence.
     pub(super) chosen: RefCell<Vec<Chosen>>,
-    /// What each sequence saw in the last layer whose keys others read.
+    /// The keys and values that each sequence saw in the last layer that others read.
     pub(super) kept: RefCell<Vec<KvView>>,
     /// The values of the first layer, if others mix them with theirs.
     pub(super) first_values: RefCell<Option<Tensor>>,
