@@ -12,7 +12,7 @@ use crate::config::decoder::{
     Activation, BetweenStreams, FeedForward, HyperConfig, LayerConfig, LmHead, Mixer, NormPlacement, PoolConfig,
     PoolIndexConfig, PooledAttentionConfig,
 };
-use crate::config::limits::{check_layers, check_rotation};
+use crate::config::limits::{check_head, check_layers, check_rotation};
 use crate::config::moe::{Correction, MoeConfig, RouterConfig, Scoring, SharedExpertConfig};
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
@@ -253,6 +253,8 @@ impl Ropes {
     /// The rope of heads of this width, of which the last numbers turn.
     fn of(&self, head_dim: u32, pooled: bool) -> Result<RopeConfig, Error> {
         const FIELD: &str = "qk_rope_head_dim";
+        // Before there are numbers for each of them.
+        check_head("head_dim", head_dim)?;
         check_rotation(FIELD, self.turning, head_dim)?;
         let defaults = Defaults {
             traditional: true,
@@ -356,6 +358,8 @@ mod tests {
     fn impossible_shapes_are_refused() {
         for changes in [
             json!({"o_groups": 7}),
+            json!({"head_dim": u32::MAX}),
+            json!({"index_head_dim": u32::MAX - 1}),
             json!({"qk_rope_head_dim": 1024}),
             json!({"hidden_act": "relu"}),
             json!({"compress_ratios": [1, 1, 1, 1, 1, 1]}),
