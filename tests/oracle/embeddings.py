@@ -4,8 +4,9 @@
 
 The oracle's environment has no torch, so the models are computed here, in 64 bit floats, by the equations of transformers'
 `modeling_bert`, `modeling_xlm_roberta`, `modeling_nomic_bert`, `modeling_qwen3` and `modeling_gemma3`, and sentence-transformers'
-`Pooling`, `Dense` and `Normalize`. Texts are tokenized by Hugging Face's tokenizers."""
+`Pooling`, `Dense` and `Normalize`; those of `embedders.py` by mlx-vlm, in 32 bits. Texts are tokenized by Hugging Face's tokenizers."""
 import argparse
+import functools
 import json
 import math
 from pathlib import Path
@@ -13,6 +14,9 @@ from pathlib import Path
 import mlx.core as mx
 import numpy as np
 from tokenizers import Tokenizer
+
+import embedders
+from embedders import GEMMA2, LFM2, LFM2_ENCODER, LLAMA, MODERNBERT
 
 WORDS = 200
 # The second one pads, as in RoBERTa, which counts positions from there on.
@@ -306,23 +310,47 @@ MODELS = [
     ("embeddinggemma", {**GEMMA, "is_matryoshka": True}, ["mean_tokens"], [256, 64], True, None, "", FRAMED),
     ("embeddinggemma-8bit", GEMMA, ["mean_tokens"], [256, 64], True, 8, "model.", FRAMED),
     ("nomic", NOMIC, ["mean_tokens"], [], True, None, "", FRAMED),
+    ("modernbert", MODERNBERT, ["mean_tokens"], [], True, None, "", FRAMED),
+    ("modernbert-8bit", {**MODERNBERT, "attention_bias": True, "mlp_bias": True, "norm_bias": True}, ["cls_token"], [], True, 8, "", FRAMED),
+    ("modernbert-reranker", {**MODERNBERT, **RANKS, "architectures": ["ModernBertForSequenceClassification"]}, [], [], False, None, "", FRAMED),
+    ("llama-bidirec", LLAMA, ["mean_tokens"], [], True, None, "", FRAMED),
+    ("llama-bidirec-4bit", {**LLAMA, "tie_word_embeddings": True}, ["mean_tokens"], [], True, 4, "", FRAMED),
+    ("lfm2-embedding", LFM2, ["cls_token"], [], True, None, "", FRAMED),
+    ("lfm2-embedding-8bit", LFM2, ["cls_token"], [], True, 8, "", FRAMED),
+    ("lfm2-encoder", LFM2_ENCODER, ["mean_tokens"], [], True, None, "", FRAMED),
+    ("embeddinggemma2", GEMMA2, ["mean_tokens"], [], True, None, "", FRAMED),
+    ("embeddinggemma2-8bit", GEMMA2, ["mean_tokens", "max_tokens"], [], True, 8, "", FRAMED),
     ("reranker", {**BERT, **RANKS, "architectures": ["BertForSequenceClassification"]}, [], [], False, None, "", FRAMED),
     ("reranker-8bit", {**BERT, **RANKS, "architectures": ["BertForSequenceClassification"]}, [], [], False, 8, "", FRAMED),
     ("xlm-roberta-reranker", {**ROBERTA, **RANKS, "architectures": ["XLMRobertaForSequenceClassification"]}, [], [], False, None, "", FRAMED),
 ]
 
 
+def drawn(random, config, root):
+    """Random numbers of every tensor of a model that is computed here."""
+    shapes = decoder_shapes(config, root) if "rms_norm_eps" in config else encoder_shapes(config)
+    return {name: draw(random, name, shape, config["model_type"] == "gemma3_text") for name, shape in shapes}
+
+
+def states_of(config, weights):
+    """The function from ids to the states of tokens."""
+    if config["model_type"] in embedders.PEERS:
+        return functools.partial(embedders.states, embedders.loaded(config, weights))
+    return functools.partial(FORWARD[config["model_type"]], config, weights)
+
+
 def write(folder, random, config, modes, dense, normalised, bits, root, frame):
     """One model; returns what it makes of ids."""
-    gemma = config["model_type"] == "gemma3_text"
-    shapes = decoder_shapes(config, root) if "rms_norm_eps" in config else encoder_shapes(config)
-    weights = {name: draw(random, name, shape, gemma) for name, shape in shapes}
+    if config["model_type"] in embedders.PEERS:
+        weights = {name: embedders.draw(random, config, name, shape) for name, shape in embedders.shapes(config)}
+    else:
+        weights = drawn(random, config, root)
     # A head lies beside the encoder, which has a name of its own then.
-    encoder = {"bert": "bert.", "xlm-roberta": "roberta."}[config["model_type"]] if ranks(config) else ""
+    encoder = {"bert": "bert.", "xlm-roberta": "roberta."}.get(config["model_type"], "") if ranks(config) else ""
     weights = {name if name.startswith("classifier") else f"{encoder}{name}": numbers for name, numbers in weights.items()}
     weights = store(weights, folder / "model.safetensors", bits, mx.bfloat16 if bits else mx.float32)
     weights = {name.removeprefix(encoder): numbers for name, numbers in weights.items()}
-    width = weights[next(name for name in weights if name.endswith(("word_embeddings.weight", "embed_tokens.weight")))].shape[1]
+    width = embedders.width(config) if config["model_type"] in embedders.PEERS else config.get("n_embd", config.get("hidden_size"))
     modules, projections = ["Transformer", "Pooling"], []
     for outputs in dense:
         place = folder / f"{len(modules)}_Dense"
@@ -338,6 +366,9 @@ def write(folder, random, config, modes, dense, normalised, bits, root, frame):
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(frame)))
     (folder / "tokenizer_config.json").write_text("{}")
     if ranks(config):
+        if config["model_type"] in embedders.PEERS:
+            model = embedders.loaded(config, weights)
+            return lambda ids, types: embedders.score(model, ids)
         return lambda ids, types: score(config, weights, ids, types)
     described = [{"idx": n, "name": str(n), "path": f"{n}_{kind}" if n else "", "type": f"sentence_transformers.models.{kind}"} for n, kind in enumerate(modules)]
     (folder / "modules.json").write_text(json.dumps(described))
@@ -346,8 +377,10 @@ def write(folder, random, config, modes, dense, normalised, bits, root, frame):
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling/config.json").write_text(json.dumps(pooling))
 
+    states = states_of(config, weights)
+
     def embed(ids):
-        vector = pool(FORWARD[config["model_type"]](config, weights, ids), modes)
+        vector = pool(states(ids), modes)
         for matrix in projections:
             vector = matrix @ vector
         return vector / np.linalg.norm(vector) if normalised else vector

@@ -1,5 +1,5 @@
 """As `shapes`, for older families and for those that few people run."""
-from shapes import EPS, WINDOW, decoder
+from shapes import EPS, VOCABULARY, WINDOW, decoder
 
 
 def gemma(**values):
@@ -106,3 +106,21 @@ def granitemoe(**values):
 def telechat3(**values):
     scaling = {"type": "telechat3-yarn", "rope_type": "telechat3-yarn", "factor": 4.0, "original_max_position_embeddings": 64}
     return decoder("telechat3", "TeleChat3ForCausalLM", **{"rope_scaling": scaling, "attention_bias": False, "mlp_bias": False, **values})
+
+
+def afm7(**values):
+    config = {
+        "architectures": ["AFMTextV7ForCausalLM"],
+        "model_type": "afm7",
+        "vocab_size": VOCABULARY,
+        "hidden_dim": 128,
+        "num_layers": 5,
+        "num_kv_reuse_layers": 2,
+        "num_heads": 4,
+        "num_kv_heads": 2,
+        "hidden_dim_scale_factor": 1.5,
+        "rope_theta": 50000.0,
+        "rms_norm_eps": 1e-5,
+        "max_position_embeddings": 4096,
+    }
+    return {**config, **values}

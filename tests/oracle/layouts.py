@@ -300,3 +300,61 @@ def flat_heads(weights):
     """RWKV 7 as published: factors of heads side by side."""
     ends = (".k_k", ".k_a", ".g_norm.weight", ".g_norm.bias")
     return {name: value.reshape(-1) if name.endswith(ends) else value for name, value in weights.items()}
+
+
+def deepseek_v4(weights):
+    """DeepSeek V4 as its own repository names it: no wrapper, experts one by one, groups of heads below one another."""
+    outer = {"embed_tokens": "embed", "lm_head": "head"}
+    projections = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3"}
+    named = {}
+    for name, value in weights.items():
+        parts = name.removeprefix("model.").split(".")
+        parts[0] = outer.get(parts[0], parts[0])
+        if parts[-2] in ("attn_hc", "ffn_hc", "hc_head"):
+            half = parts[-2].removesuffix("_hc")
+            parts[-2:] = [f"hc_{half}_{parts[-1]}" if half != "hc_head" else f"hc_head_{parts[-1]}"]
+        elif parts[-1] == "e_score_correction_bias":
+            parts[-1] = "bias"
+        elif parts[-2] in projections:
+            parts[-2] = projections[parts[-2]]
+        elif parts[-2] == "wo_a":
+            value = value.reshape(-1, value.shape[-1])
+        if "switch_mlp" in parts:
+            place = parts.index("switch_mlp")
+            for expert in range(value.shape[0]):
+                named[".".join([*parts[:place], "experts", str(expert), *parts[place + 1 :]])] = value[expert]
+        else:
+            named[".".join(parts)] = value
+    return named
+
+
+def single_runs(weights):
+    """LongCat Flash with an index as published: tables of runs and their projections by numbers."""
+    tables = [name for name in weights if ".ngram_embeddings.embedders." in name]
+    renamed = {}
+    for name, value in weights.items():
+        if name.endswith(".ngram_embeddings.word_embeddings.weight"):
+            renamed["model.embed_tokens.weight"] = value
+        elif name in tables:
+            renamed[f"model.oe_embed_tokens{name.split('.')[-2]}.weight"] = value
+        elif name.endswith(".ngram_embeddings.post_proj.weight"):
+            for table, part in enumerate(mx.split(value, len(tables), axis=1)):
+                renamed[f"model.oe_embed_proj{table}.weight"] = part
+        else:
+            renamed[name] = value
+    return renamed
+
+
+def hrm_text(weights):
+    """HRM Text as published: gates and projections of a part joined."""
+    joined = {"gqkv_proj": ("gate_proj", "q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
+    renamed = {}
+    for name, value in weights.items():
+        *place, projection, end = name.split(".")
+        kind = "gqkv_proj" if "self_attn" in place else "gate_up_proj" if "mlp" in place else None
+        if kind is None or projection not in joined[kind]:
+            renamed[name.replace(".self_attn.", ".attn.")] = value
+        elif projection == joined[kind][0]:
+            parts = [weights[".".join([*place, part, end])] for part in joined[kind]]
+            renamed[".".join([*place, kind, end]).replace(".self_attn.", ".attn.")] = mx.concatenate(parts)
+    return renamed

@@ -25,7 +25,7 @@ def embedding_factor(config):
     """The factor that the model applies to its embedding."""
     if config["model_type"].startswith(("gear", "gemma", "recurrent_gemma")) or config.get("mup_enabled"):
         return math.sqrt(config["hidden_size"])
-    names = ("embedding_multiplier", "scale_emb", "mup_embedding_multiplier")
+    names = ("embedding_multiplier", "scale_emb", "mup_embedding_multiplier", "embedding_scale")
     return next((config[name] for name in names if config.get(name)), 1.0)
 
 
@@ -37,6 +37,11 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith("weight_scale"):
         return 0.15 * (1.0 + 0.2 * noise)
+    if name.endswith(("quant_key_scale", "quant_value_scale")):
+        # Steps so small that one which is rounded to the other side changes no logit by much.
+        return (0.002 if "key" in name else 0.0004) * (1.0 + 0.2 * noise)
+    if name.endswith("z_L_init"):
+        return noise
     if name.endswith("embed_skip.a_g"):
         return 0.3 * noise
     if name.endswith(("head_g", "a_g", "w_g")):
@@ -47,16 +52,16 @@ def draw(name, shape, offset, factor, sharp):
         return 1.0 + 0.2 * noise
     if name.endswith(("conv_k", "conv_v")):
         return 0.7 * noise
-    if name.endswith(("hc_scale", "hc_head_scale")):
+    if name.endswith(("hc_scale", "hc_head_scale", "_hc.scale", "hc_head.scale")):
         return 1.0 + 0.2 * noise
-    if name.endswith(("hc_base", "hc_head_base")):
+    if name.endswith(("hc_base", "hc_head_base", "_hc.base", "hc_head.base", ".ape")):
         return 0.5 * noise
     if name.endswith("A_log"):
         return mx.log(mx.random.uniform(1.0, 8.0, shape))
     if name.endswith("recurrent_param"):
         # Units that forget within some tokens.
         return noise - 3.0
-    if name.endswith(("sinks", "learnable_sink_param")) or name.endswith("dt_bias") or name.endswith(".D"):
+    if name.endswith(("sinks", "learnable_sink_param", "attn_sink")) or name.endswith("dt_bias") or name.endswith(".D"):
         return noise
     if name.endswith(("e_score_correction_bias", "expert_bias", "router_bias")):
         # Never below 0, what left out groups count as: which of them would win is anybody's choice.
@@ -146,6 +151,10 @@ def write_model(variant, folder, seed, special):
             return old.astype(dtype)
         if old.dtype == mx.uint8:
             return ternary(old.shape)
+        if name.endswith("tid2eid"):
+            # Experts of a token, none twice.
+            order = mx.argsort(mx.random.uniform(shape=(old.shape[0], config["n_routed_experts"])), axis=-1)
+            return order[:, : old.shape[1]].astype(old.dtype)
         made = draw(name, old.shape, offset, factor if tied or "embed" in name else 1.0, sharp)
         return made.astype(dtype) if keep(name) else made
 

@@ -206,6 +206,57 @@ def hy_v4():
     attention.__init__, layer.__init__, pre.__call__ = halves, clipped, at_least
 
 
+def deepseek_v4():
+    """DeepSeek V4 as transformers has it: a pooled key counts the window before it also where that was read earlier. Layers
+    may pool other numbers of positions than 4 and 128, so that short prompts have some."""
+    from mlx_vlm.models.deepseek_v4 import config, language
+
+    compressor = language.Compressor
+    if compressor.__call__.__name__ == "overlapped":
+        return
+    plain, start = compressor.__call__, config.ModelConfig.__post_init__
+
+    def any_ratio(self):
+        ratios = list(self.compress_ratios)
+        self.compress_ratios = [ratio if ratio in (0, 4) else 128 for ratio in ratios]
+        start(self)
+        self.compress_ratios = ratios[: self.num_hidden_layers]
+
+    def attention(config, layer_idx):
+        kinds = {0: language.LocalAttention, 4: language.SparseCompressedAttention}
+        return kinds.get(config.compress_ratios[layer_idx], language.CompressedAttention)(config, layer_idx)
+
+    def overlapped(self, x, pool_cache, offset):
+        if not self.overlap or pool_cache is None:
+            return plain(self, x, pool_cache, offset)
+        kv, gate, base = pool_cache.accumulate_windows(self.wkv(x), self.wgate(x), offset)
+        if kv.size == 0:
+            return pool_cache.update_and_fetch(mx.zeros((x.shape[0], 0, self.head_dim), dtype=x.dtype))
+        kv, gate = (mx.unflatten(part, 1, (-1, self.compress_ratio)) for part in (kv, gate))
+        gate, width = gate + self.ape.astype(gate.dtype), self.head_dim
+        nothing = mx.zeros((x.shape[0], 1, self.compress_ratio, width), dtype=kv.dtype), mx.full((x.shape[0], 1, self.compress_ratio, width), -mx.inf, dtype=gate.dtype)
+        last = getattr(pool_cache, "last", nothing)
+        pool_cache.last = kv[:, -1:, :, :width], gate[:, -1:, :, :width]
+        kv, gate = (
+            mx.concatenate([mx.concatenate([before, part[:, :-1, :, :width]], axis=1), part[..., width:]], axis=2) for before, part in zip(last, (kv, gate))
+        )
+        pooled = self.norm((kv * mx.softmax(gate, axis=-2, precise=True)).sum(axis=-2))
+        return pool_cache.update_and_fetch(self.rope(pooled[:, None], offset=base).squeeze(1))
+
+    compressor.__call__, config.ModelConfig.__post_init__, language.v4_attention_factory = overlapped, any_ratio, attention
+
+
+def hrm_text():
+    """mlx-vlm's language part by itself, which reads the names of the original as the whole model does."""
+    from mlx_vlm.models import hrm_text as module
+    from mlx_vlm.models.hrm_text.language import LanguageModel
+
+    def sanitize(self, weights):
+        return {name.removeprefix("language_model."): value for name, value in module.Model.sanitize(self, weights).items()}
+
+    LanguageModel.sanitize = sanitize
+
+
 def phi3small():
     """Phi 3 small as its `modeling_phi3_small.py` has it: blocks of positions are counted from the first one, layers whose
     numbers from 1 divide see all, and the mask of mlx-lm's marks hides positions instead of being added. Tokens that stand

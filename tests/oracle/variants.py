@@ -14,7 +14,7 @@ from expert_shapes import (
     mellum, mimo_v2_flash, minimax_m2, minimax_m3, mistral4, muse_glimmer, phimoe, phixtral, solar_open, spark2_5, step3p5,
 )
 from further_shapes import (
-    cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
+    afm7, cohere, cohere2, exaone, gemma, gemma2, gpt_neox, granitemoe, helium, internlm2, internlm3, minicpm, nemotron, phi, stablelm, starcoder2,
     telechat3,
 )
 from recurrent_shapes import (
@@ -27,7 +27,7 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import BLOCKS, cohere2_moe, hy_v4, k2_horizon, kolibri1, minimax_m3_text, xing4_0
+from vlm_shapes import BLOCKS, HY_V4_STREAMS, cohere2_moe, deepseek_v4, hrm_text, hy_v4, k2_horizon, kolibri1, longcat_sparse, minimax_m3_text, xing4_0
 
 
 @dataclass(frozen=True)
@@ -183,6 +183,9 @@ OTHERS = [
 ]
 
 FURTHER = [
+    Variant("afm7", afm7()),
+    Variant("afm7-bf16", afm7(num_kv_reuse_layers=1), BF16),
+    Variant("afm7-f16", afm7(num_kv_reuse_layers=1, num_layers=3, num_kv_heads=4), F16),
     Variant("gemma1", gemma(), repair=repairs.gemma_gelu),
     Variant("gemma1-4bit", gemma(num_key_value_heads=4), BF16, Q(4, 64), repair=repairs.gemma_gelu),
     Variant("gemma2", gemma2(), repair=repairs.gemma2_windows),
@@ -468,11 +471,20 @@ OF_MLX_VLM = [
     Variant("kolibri-1-4bit", kolibri1(tie_word_embeddings=True), F32, Q(4, 64)),
     Variant("hy-v4", hy_v4(), repair=repairs.hy_v4),
     Variant("hy-v4-4bit", hy_v4(hidden_size=128, index_head_dim=64), F32, Q(4, 32), repair=repairs.hy_v4),
+    Variant("hy-v4-two-streams", hy_v4(**HY_V4_STREAMS), repair=repairs.hy_v4),
+    Variant("deepseek-v4", deepseek_v4(), layout=(layouts.deepseek_v4,), repair=repairs.deepseek_v4),
+    Variant("deepseek-v4-4bit", deepseek_v4(), BF16, Q(4, 32), repair=repairs.deepseek_v4),
     Variant(
-        "hy-v4-two-streams",
-        hy_v4(hc_mult=2, hc_magnitude=1.5, hc_eps=1e-3, rms_norm_eps=1e-4, n_shared_experts=2, n_group=4, topk_group=2, indexer_types=["full", "shared", "shared", "full"]),
-        repair=repairs.hy_v4,
+        "deepseek-v4-two-streams",
+        deepseek_v4(hc_mult=2, hc_sinkhorn_iters=3, hc_eps=1e-3, rms_norm_eps=1e-4, n_shared_experts=2, index_topk=400, num_hash_layers=0, rope_scaling=None, scoring_func="sigmoid", swiglu_limit=0.0),
+        repair=repairs.deepseek_v4,
     ),
+    Variant("longcat-sparse", longcat_sparse(), layout=(layouts.single_experts, layouts.joined_latents, layouts.single_runs)),
+    Variant("longcat-sparse-4bit", longcat_sparse(hidden_size=192, oe_neighbor_num=3, oe_split_num=1), F32, Q(4, 32)),
+    Variant("longcat-sparse-halves", longcat_sparse(indexer_rope_interleave=False, index_k_norm_type="layer", index_init_tokens=0, oe_vocab_size_ratio=0, num_layers=1)),
+    Variant("hrm-text", hrm_text(), layout=(layouts.hrm_text,), repair=repairs.hrm_text),
+    Variant("hrm-text-4bit", hrm_text(tie_word_embeddings=True, num_key_value_heads=2), BF16, Q(4, 32), repair=repairs.hrm_text),
+    Variant("hrm-text-bias-f16", hrm_text(attention_bias=True, mlp_bias=True, H_cycles=3, L_cycles=1, num_layers_per_stack=1, num_hidden_layers=6), F16, repair=repairs.hrm_text),
     # One head of the index: mlx-vlm chooses for all heads of an index together, transformers and mlx-lm for each.
     Variant("minimax-m3-text", minimax_m3_text(num_key_value_heads=1, sparse_attention_config={**BLOCKS, "sparse_num_index_heads": 1})),
     Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),

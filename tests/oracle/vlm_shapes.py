@@ -64,6 +64,19 @@ def kolibri1(**values):
     return config
 
 
+# Other numbers than usual.
+HY_V4_STREAMS = {
+    "hc_mult": 2,
+    "hc_magnitude": 1.5,
+    "hc_eps": 1e-3,
+    "rms_norm_eps": 1e-4,
+    "n_shared_experts": 2,
+    "n_group": 4,
+    "topk_group": 2,
+    "indexer_types": ["full", "shared", "shared", "full"],
+}
+
+
 def hy_v4(**values):
     defaults = {
         "num_key_value_heads": 4,
@@ -93,6 +106,83 @@ def hy_v4(**values):
         "hc_magnitude": 2.0,
     }
     return decoder("hy_v4", "HYV4ForCausalLM", **{**defaults, **values})
+
+
+def deepseek_v4(**values):
+    defaults = {
+        "hidden_size": 128,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 1,
+        "head_dim": 64,
+        "q_lora_rank": 64,
+        "qk_rope_head_dim": 16,
+        "o_groups": 2,
+        "o_lora_rank": 32,
+        "sliding_window": WINDOW,
+        "compress_ratios": [0, 4, 8, 4, 0],
+        "compress_rope_theta": 160000.0,
+        "rope_scaling": {"type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1, "original_max_position_embeddings": 64},
+        "index_head_dim": 32,
+        # So many that hardly any position scores nothing: which of those are chosen would be anybody's choice.
+        "index_n_heads": 16,
+        "index_topk": 8,
+        "n_routed_experts": 8,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 3,
+        "num_hash_layers": 2,
+        "moe_intermediate_size": 64,
+        "norm_topk_prob": True,
+        "routed_scaling_factor": 1.5,
+        "scoring_func": "sqrtsoftplus",
+        "swiglu_limit": 1.0,
+        "hc_mult": 4,
+        "hc_sinkhorn_iters": 20,
+        "hc_eps": 1e-6,
+        "tie_word_embeddings": False,
+    }
+    return decoder("deepseek_v4", "DeepseekV4ForCausalLM", **{**defaults, **values})
+
+
+def hrm_text(**values):
+    defaults = {
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 4,
+        "head_dim": 32,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "H_cycles": 2,
+        "L_cycles": 3,
+        "L_bp_cycles": [2],
+        "embedding_scale": 12.0,
+        "prefix_lm": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "tie_word_embeddings": False,
+    }
+    return decoder("hrm_text", "HrmTextForCausalLM", **{**defaults, **values})
+
+
+def longcat_sparse(**values):
+    """LongCat Flash with an index, whose shapes are those of the one without."""
+    # That file reads this one.
+    from expert_shapes import longcat_flash
+
+    index = {
+        "attention_method": "LSA",
+        # So many that hardly any position scores nothing.
+        "index_n_heads": 16,
+        "index_head_dim": 32,
+        "index_topk": 24,
+        "index_init_tokens": 2,
+        "index_local_tokens": 5,
+        "index_k_norm_type": "rms",
+        "indexer_rope_interleave": True,
+        "oe_vocab_size_ratio": 3,
+        "oe_neighbor_num": 4,
+        "oe_split_num": 2,
+        "rope_theta": 1000000.0,
+    }
+    return {**longcat_flash(), "model_type": "longcat_flash_sparse", **index, **values}
 
 
 def xing4_0(**values):

@@ -62,6 +62,8 @@ struct Compared {
     described: Types,
     /// Embeddings, with a reference computed by the equations of transformers.
     embeddings: Types,
+    /// Embeddings, with mlx-vlm.
+    embedders: Types,
 }
 
 impl Compared {
@@ -80,7 +82,9 @@ impl Compared {
             vision: Types::new(),
             described: Types::new(),
             embeddings: quoted(&["embeddings"]),
+            embedders: quoted(&["embedders"]),
         };
+        compared.embeddings.retain(|name| !compared.embedders.contains(name));
         for script in fs::read_dir(root("tests/oracle/vision_rows")).unwrap() {
             let script = script.unwrap().path();
             if script.extension().is_none_or(|extension| extension != "py") {
@@ -146,6 +150,7 @@ fn references(family: &SupportedFamily, compared: &Compared) -> String {
             &compared.described,
             family.vision,
         ),
+        ("mlx-vlm", &compared.embedders, true),
         ("the equations of transformers", &compared.embeddings, true),
     ];
     let mut found = Vec::new();

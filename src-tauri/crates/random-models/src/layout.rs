@@ -15,6 +15,7 @@ pub fn entries(config: &Value) -> Result<Vec<Entry>> {
         Some("qwen3_5") => layout.qwen3_5()?,
         Some("afmoe") => layout.afmoe()?,
         Some("deepseek_v32" | "hy_v4") => layout.deepseek_v32()?,
+        Some("deepseek_v4") => layout.deepseek_v4()?,
         Some("minimax_m3") => layout.minimax_m3()?,
         Some("granitemoehybrid") => layout.granite_hybrid()?,
         Some("nemotron_h") => layout.nemotron_h()?,
@@ -149,7 +150,7 @@ impl Tensors<'_> {
     }
 
     /// Experts of which a correction helps to choose, `correction` by name, and a network beside them.
-    fn corrected_experts(&mut self, path: &str, [router, correction, stack]: [&str; 3]) -> Result<()> {
+    pub(crate) fn corrected_experts(&mut self, path: &str, [router, correction, stack]: [&str; 3]) -> Result<()> {
         let fields = ["hidden_size", "num_experts", "moe_intermediate_size"];
         let [hidden, experts, inter] = self.numbers(fields)?;
         self.weight(&format!("{path}.{router}"), &[experts, hidden], Kind::Router);
@@ -190,7 +191,7 @@ impl Tensors<'_> {
     }
 
     /// Numbers that all streams make, and their factors.
-    fn streams(&mut self, place: &str, [numbers, inputs, factors]: [u64; 3]) {
+    pub(crate) fn streams(&mut self, place: &str, [numbers, inputs, factors]: [u64; 3]) {
         self.add(format!("{place}_fn"), &[numbers, inputs], Kind::Matrix);
         self.add(format!("{place}_base"), &[numbers], Kind::Offsets);
         self.add(format!("{place}_scale"), &[factors], Kind::Factors);

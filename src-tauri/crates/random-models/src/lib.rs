@@ -7,6 +7,7 @@ mod entry;
 mod error;
 mod layout;
 mod names;
+mod pooled;
 mod recurrent;
 mod towers;
 mod write;

@@ -11,18 +11,20 @@ use crate::config::{mla::MlaConfig, moe::LatentMoeConfig, moe::MoeConfig};
 
 pub use crate::config::moe::ShortcutConfig;
 use crate::error::{unusable, Error};
-use crate::memory::{FeedForwardCost, LayerCost, MixerCost, ModelCost, NoMixer, Storage};
+use crate::memory::{FeedForwardCost, LayerCost, LayerInputs, MixerCost, ModelCost, NoMixer, Storage};
 
 pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{
-    AttentionConfig, GateFunction, GateSource, OutputGate, QkNorm, QueryScaling,
+    AttentionConfig, GateFunction, GateSource, KeySource, OutputGate, QkNorm, QueryScaling,
 };
 pub use crate::config::layers::block_index::BlockIndexConfig;
 pub use crate::config::layers::cross_attention::CrossAttentionConfig;
+pub use crate::config::layers::cycles::CyclesConfig;
 pub use crate::config::layers::delta_net::{
     ChannelDecays, DeltaNetConfig, DeltaProjections, CHANNEL_CHUNK, RULE_CHUNK,
 };
 pub use crate::config::layers::dense::DenseConfig;
+pub use crate::config::layers::embedder::EmbedderConfig;
 pub use crate::config::layers::gated_conv::GatedConvConfig;
 pub use crate::config::layers::hyper::{BetweenStreams, HyperConfig};
 pub use crate::config::layers::joint::JointConfig;
@@ -34,6 +36,7 @@ pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
 pub use crate::config::layers::ngrams::NgramConfig;
 pub use crate::config::layers::norms::{EmbeddingNorm, NormConfig, NormKind, OriginalMark};
 pub use crate::config::layers::plain::PlainConfig;
+pub use crate::config::layers::pooled::{PoolConfig, PoolIndexConfig, PooledAttentionConfig};
 pub use crate::config::layers::rg_lru::RgLruConfig;
 pub use crate::config::layers::rwkv::{ChannelMixConfig, RwkvConfig, TimeMixConfig, TimeMixRanks, WKV_CHUNK};
 pub use crate::config::layers::stripes::StripesConfig;
@@ -95,6 +98,8 @@ pub struct DecoderConfig {
     pub unit_lm_head: bool,
     /// How often the stream goes through all layers, each time with keys of its own (Nanbeige); usually once.
     pub loops: u32,
+    /// Two stacks of layers that the stream goes through in turn instead (HRM Text).
+    pub cycles: Option<CyclesConfig>,
     /// The positions of its own keys that attention sees from the second loop on. It sees all keys of the first loop
     /// too, and `gate_projections` make a gate for each head that mixes what it finds in both (IQuest Loop).
     pub loop_window: Option<u32>,
@@ -102,6 +107,8 @@ pub struct DecoderConfig {
     pub loops_normed: bool,
     /// How layers of the weights are two of these each, if they are.
     pub halved_layers: Option<HalvedLayers>,
+    /// Parts that only a model for embeddings has (EmbeddingGemma 2).
+    pub embedder: Option<EmbedderConfig>,
     /// Several streams between the layers (XING 4.0).
     pub hyper: Option<HyperConfig>,
     /// Numbers that no layer has, because the weights lack those that would have them.
@@ -184,6 +191,9 @@ pub enum NormPlacement {
     ParallelPair,
     /// `input_layernorm` before the only part, a mixer or a feed (Nemotron-H).
     Single,
+    /// `post_attention_layernorm` before the feed; the mixer reads the stream as it is (the first layer of ModernBERT,
+    /// whose embeddings are normed).
+    BeforeNetwork,
 }
 
 /// How a layer mixes positions.
@@ -215,6 +225,8 @@ pub enum Mixer {
     RgLru(RgLruConfig),
     /// A part of a layer of RWKV 7, `attn` or `ffn`.
     Rwkv(RwkvConfig),
+    /// Attention to a window and to pooled positions before it, `self_attn`.
+    Pooled(PooledAttentionConfig),
     /// None; nor is there a norm before it.
     Absent,
 }
@@ -232,6 +244,7 @@ impl Mixer {
             | Self::Lightning(_)
             | Self::Mamba2(_)
             | Self::Mla(_)
+            | Self::Pooled(_)
             | Self::RgLru(_)
             | Self::Rwkv(_)
             | Self::Linear(_)
@@ -283,6 +296,7 @@ impl DecoderConfig {
             | Mixer::Lightning(_)
             | Mixer::Mamba2(_)
             | Mixer::Mla(_)
+            | Mixer::Pooled(_)
             | Mixer::RgLru(_)
             | Mixer::Rwkv(_)
             | Mixer::Linear(_)
@@ -324,7 +338,10 @@ impl DecoderConfig {
         check_width("max_position_embeddings", self.most_positions.unwrap_or(1).into())?;
         check_nonzero("max_position_embeddings", self.most_positions.unwrap_or(1))?;
         check_range("num_loops", self.loops, 1..=MOST_LOOPS)?;
+        self.cycles.map_or(Ok(()), |cycles| cycles.check(self.layers.len()))?;
         self.hyper.map_or(Ok(()), |hyper| hyper.check(self.hidden_size))?;
+        let layers = self.layers.len() as u64;
+        self.embedder.map_or(Ok(()), |embedder| embedder.check(layers))?;
         self.ngrams.map_or(Ok(()), |ngrams| ngrams.check())?;
         check_nonzero("loop_window_size", self.loop_window.unwrap_or(1))?;
         check_width("loop_window_size", self.loop_window.unwrap_or(1).into())?;
@@ -333,6 +350,7 @@ impl DecoderConfig {
                 Mixer::Attention(attention) => attention.check(&self.ropes)?,
                 Mixer::DeltaNet(delta_net) => delta_net.check()?,
                 Mixer::Mla(latent) => latent.check(&self.ropes)?,
+                Mixer::Pooled(pooled) => pooled.check(&self.ropes)?,
                 Mixer::CrossAttention(cross) => cross.check()?,
                 Mixer::GatedConv(conv) => conv.check(self.hidden_size)?,
                 Mixer::KeyConv(conv) => conv.check()?,
@@ -380,7 +398,11 @@ impl DecoderConfig {
 impl DecoderConfig {
     pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
         let layers: Vec<LayerCost> = self.layers.iter().map(LayerConfig::cost).collect();
-        let again = (1..self.loops).flat_map(|_| self.layers.iter().map(|layer| self.again(layer).cost()));
+        let count = self.layers.len();
+        let steps = self
+            .cycles
+            .map_or(self.loops as usize * count, |cycles| cycles.order(count).len());
+        let again = (count..steps).map(|step| self.again(&self.layers[step % count]).cost());
         let again = again.collect();
         // No kernel joins a norm with two parts that read it.
         let norms_apart = self.norm.kind != NormKind::RootMeanSquare || layers.iter().any(|layer| layer.parallel);
@@ -390,7 +412,10 @@ impl DecoderConfig {
             tied: self.lm_head != LmHead::Untied,
             cached: !self.bidirectional,
             layers,
-            inputs: None,
+            inputs: self.embedder.map(|embedder| LayerInputs {
+                tokens: 0,
+                width: embedder.layer_inputs.into(),
+            }),
             streams: self.hyper.map_or(1, |hyper| hyper.streams.into()),
             tables: self.ngrams.map_or_else(Vec::new, |ngrams| {
                 let tables = (0..ngrams.tables()).map(|table| [ngrams.rows_of(table), ngrams.width.into()]);
@@ -438,6 +463,7 @@ impl Mixer {
             Self::Attention(attention) => Box::new(attention.cost()),
             Self::DeltaNet(delta_net) => Box::new(*delta_net),
             Self::Mla(latent) => Box::new(latent.clone()),
+            Self::Pooled(pooled) => Box::new(*pooled),
             Self::GatedConv(conv) => Box::new(*conv),
             Self::KeyConv(conv) => Box::new(*conv),
             Self::Lightning(lightning) => Box::new(*lightning),

@@ -53,6 +53,16 @@ impl<'a> Fields<'a> {
         self.0.values().filter_map(Value::as_object).map(Fields)
     }
 
+    /// The object in a field whose own name is this number, whatever zeros stand before it.
+    pub(crate) fn entry(self, field: &'static str, number: usize) -> Result<Option<Fields<'a>>, Error> {
+        let mut fields = self.object(field)?.into_iter().flat_map(|table| table.0);
+        match fields.find(|(name, _)| name.parse() == Ok(number)) {
+            None => Ok(None),
+            Some((_, Value::Object(entry))) => Ok(Some(Fields(entry))),
+            Some(_) => Err(Error::invalid(field, "it holds something that is not an object")),
+        }
+    }
+
     /// A list of objects.
     pub(crate) fn object_list(self, field: &'static str) -> Result<Option<Vec<Fields<'a>>>, Error> {
         let Some(value) = self.get(field) else { return Ok(None) };

@@ -98,6 +98,9 @@ fn indexed(text: Fields<'_>, traditional: bool) -> Result<Family, Error> {
         rope: config.ropes.len(),
         turns_last: false,
         eps: INDEX_EPS,
+        rms: false,
+        first: 0,
+        near: 0,
     };
     let traditional = text.flag("indexer_rope_interleave")?.unwrap_or(traditional);
     let rope = config.ropes.first().cloned();

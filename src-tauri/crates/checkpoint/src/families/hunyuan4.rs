@@ -48,6 +48,9 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         rope: 0,
         turns_last: true,
         eps,
+        rms: false,
+        first: 0,
+        near: 0,
     };
     let own = indexes(text, layers)?;
     for (layer, own) in config.layers.iter_mut().zip(own) {

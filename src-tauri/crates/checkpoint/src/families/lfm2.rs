@@ -21,6 +21,7 @@ use crate::image_prompt::{ImagePrompt, ImageRun};
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::text("LFM2", &["lfm2"], lfm2),
+    FamilyRow::embedding("LFM2 for embeddings", &["lfm2_embedding", "lfm2_encoder"], embedder),
     FamilyRow::text("LFM2 with experts", &["lfm2_moe"], lfm2_moe),
     FamilyRow::vision(
         "LFM2-VL",
@@ -52,11 +53,36 @@ const RENAMES: &[(&str, &str)] = &[
     ("feed_forward", "mlp"),
 ];
 
+/// Names of the encoder beside a head for hidden tokens.
+const OF_ENCODER: &[(&str, &str)] = &[
+    ("lfm2.embed_tokens", "embed_tokens"),
+    ("lfm2.embedding_norm", "embedding_norm"),
+    ("lfm2.layers", "layers"),
+];
+
 /// LFM 2, dense.
 pub(super) fn lfm2(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
     let dense = FeedForward::dense(width(text)?, Activation::Silu);
     decoder(text, |_| dense.clone())?.family()
+}
+
+/// LFM 2 whose positions see those after them, too.
+fn embedder(source: Source<'_>) -> Result<Family, Error> {
+    let text = source.text;
+    let dense = FeedForward::dense(width(text)?, Activation::Silu);
+    let mut config = decoder(text, |_| dense.clone())?;
+    config.bidirectional = true;
+    config.renames = &[OF_ENCODER, RENAMES];
+    for layer in &mut config.layers {
+        if let Mixer::GatedConv(conv) = &mut layer.mixer {
+            if conv.kernel.is_multiple_of(2) {
+                return unusable("conv_L_cache", format!("{} tokens have no middle", conv.kernel));
+            }
+            conv.centered = true;
+        }
+    }
+    config.family()
 }
 
 /// LFM 2 with experts in all layers but the first ones.
@@ -101,6 +127,7 @@ fn decoder(text: Fields<'_>, feed_forward: impl Fn(usize) -> FeedForward) -> Res
     let conv = GatedConvConfig {
         kernel: text.number("conv_L_cache")?.unwrap_or(3),
         bias,
+        centered: false,
     };
     let attention = AttentionConfig {
         qk_norm: QkNorm::PerHead,

@@ -14,6 +14,7 @@ use crate::error::Error;
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::text("K2 Horizon", &["k2_horizon"], k2_horizon),
+    FamilyRow::embedding("Llama for embeddings", &["llama_bidirec"], bidirectional),
     FamilyRow::text(
         "Llama 1 to 3, IQuest-Coder, TeleChat 3, XVERSE",
         &["llama", "iquestcoder", "telechat3", "xverse"],
@@ -24,6 +25,17 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
 /// Llama 1 to 3.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     decoder(source.text)?.family()
+}
+
+/// Llama whose positions see those after them, too.
+fn bidirectional(source: Source<'_>) -> Result<Family, Error> {
+    match source.text.text("pooling")?.as_deref() {
+        None | Some("avg" | "mean") => {}
+        Some(other) => return Err(Error::Unsupported(format!("pooling by `{other}`"))),
+    }
+    let mut config = decoder(source.text)?;
+    config.bidirectional = true;
+    config.family()
 }
 
 /// K2 Horizon: Llama's shape with another base of positions.

@@ -1,5 +1,6 @@
 //! From `model_type` to all that a family decides: one file per family, with its rows, and the list of those files.
 
+mod afm7;
 mod afmoe;
 mod apertus;
 mod baichuan;
@@ -10,6 +11,8 @@ mod bitnet;
 mod cohere;
 mod dbrx;
 mod deepseek;
+mod deepseek_v4;
+mod embedding_gemma2;
 mod ernie4_5;
 mod exaone;
 mod exaone4;
@@ -30,6 +33,7 @@ mod gpt_oss;
 mod granite;
 mod granite_hybrid;
 mod helium;
+mod hrm_text;
 mod hunyuan;
 mod hunyuan4;
 mod idefics;
@@ -57,6 +61,7 @@ mod mistral;
 mod mistral4;
 mod mixtral;
 mod mllama;
+mod modernbert;
 mod muse_glimmer;
 mod nanbeige;
 mod nanochat;
@@ -114,6 +119,7 @@ pub use vision::VisionConfig;
 
 /// Every family that can be loaded.
 const FAMILIES: &[&[FamilyRow]] = &[
+    afm7::FAMILIES,
     afmoe::FAMILIES,
     apertus::FAMILIES,
     baichuan::FAMILIES,
@@ -124,6 +130,8 @@ const FAMILIES: &[&[FamilyRow]] = &[
     cohere::FAMILIES,
     dbrx::FAMILIES,
     deepseek::FAMILIES,
+    deepseek_v4::FAMILIES,
+    embedding_gemma2::FAMILIES,
     ernie4_5::FAMILIES,
     exaone4::FAMILIES,
     exaone::FAMILIES,
@@ -143,6 +151,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     granite::FAMILIES,
     granite_hybrid::FAMILIES,
     helium::FAMILIES,
+    hrm_text::FAMILIES,
     hunyuan4::FAMILIES,
     hunyuan::FAMILIES,
     idefics::FAMILIES,
@@ -169,6 +178,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mistral::FAMILIES,
     mixtral::FAMILIES,
     mllama::FAMILIES,
+    modernbert::FAMILIES,
     muse_glimmer::FAMILIES,
     nanbeige::FAMILIES,
     nanochat::FAMILIES,

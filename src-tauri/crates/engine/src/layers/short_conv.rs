@@ -92,6 +92,18 @@ impl ShortConv {
         // A slice keeps the complete tensor that it was cut from alive: nothing after one token, much after a long
         // prompt.
         *before = Some(if length == 1 { last } else { last.contiguous()? });
+        self.filter(&all, length)
+    }
+
+    /// Filters the tokens `x` `[length, channels]` of a whole text, each in the middle of those that it sees.
+    pub fn centered(&self, x: &Tensor) -> Result<Tensor> {
+        let around = Tensor::zeros(&[self.rows.dim(0) / 2, self.rows.dim(1)], x.dtype())?;
+        self.filter(&concatenate(&[&around, x, &around], 0)?, x.dim(0))
+    }
+
+    /// The weighted sums of the `length` tokens that the last rows of `all` end with, each with those before it.
+    fn filter(&self, all: &Tensor, length: i32) -> Result<Tensor> {
+        let (kernel, channels) = (self.rows.dim(0), self.rows.dim(1));
         let filtered = if length == 1 {
             all.mul(&self.rows)?.sum(0, true)?
         } else if device() == Device::Cpu {

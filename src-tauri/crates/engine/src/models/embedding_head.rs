@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use checkpoint::embedding::{DenseConfig, DensePlace, EmbeddingStep, Pooling, MODULES};
+use checkpoint::config::encoder::EncoderActivation;
+use checkpoint::embedding::{DenseActivation, DenseConfig, DensePlace, EmbeddingStep, NormStep, Pooling, MODULES};
 use checkpoint::EmbeddingConfig;
 use mlx::ops::join;
 use mlx::parameters::Parameters;
@@ -10,7 +11,7 @@ use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error::{self, Error};
-use crate::layers::Linear;
+use crate::layers::{LayerNorm, Linear, Pointwise};
 use crate::models::spans;
 use crate::weights::Weights;
 
@@ -24,6 +25,10 @@ pub struct EmbeddingHead {
     config: EmbeddingConfig,
     /// In the order of the config's.
     projections: Vec<Linear>,
+    /// In the same order.
+    norms: Vec<LayerNorm>,
+    /// The activation of heads that have it.
+    gelu: Pointwise,
 }
 
 /// The pooled states of a text that is read in chunks, from its first token on.
@@ -62,7 +67,17 @@ impl EmbeddingHead {
         if !apart.is_empty() && !projections.is_empty() {
             return Err(Error::MissingTensor(format!("dense.{}.weight", projections.len())));
         }
-        Ok((Self { config, projections }, apart))
+        let norms = config.steps.iter().filter_map(|step| match step {
+            EmbeddingStep::Norm(norm) => Some(load_norm(norm, weights)),
+            EmbeddingStep::Dense(_) | EmbeddingStep::Normalize => None,
+        });
+        let head = Self {
+            projections,
+            norms: norms.collect::<error::Result<_>>()?,
+            gelu: Pointwise::new(EncoderActivation::Gelu, Dtype::Float32)?,
+            config,
+        };
+        Ok((head, apart))
     }
 
     /// Loads the projections that have folders of their own, after the model.
@@ -104,6 +119,7 @@ impl EmbeddingHead {
     /// The vectors of what was pooled, each cut to `dimensions` numbers.
     pub fn vectors(&self, pooled: &Tensor, dimensions: Option<u32>) -> error::Result<Vec<Vec<f32>>> {
         let (mut x, mut projections) = (pooled.clone(), self.projections.iter());
+        let mut norms = self.norms.iter();
         for step in &self.config.steps {
             x = match step {
                 EmbeddingStep::Dense(dense) => {
@@ -111,11 +127,15 @@ impl EmbeddingHead {
                         .next()
                         .ok_or_else(|| Error::MissingTensor(format!("{:?}", dense.place)))?;
                     let projected = projection.forward(&x)?;
-                    if dense.tanh {
-                        projected.tanh()?
-                    } else {
-                        projected
+                    match dense.activation {
+                        DenseActivation::Identity => projected,
+                        DenseActivation::Tanh => projected.tanh()?,
+                        DenseActivation::Gelu => self.gelu.forward(&projected)?,
                     }
+                }
+                EmbeddingStep::Norm(norm) => {
+                    let loaded = norms.next().ok_or_else(|| Error::MissingTensor(norm.path.into()))?;
+                    loaded.forward(&x)?
                 }
                 EmbeddingStep::Normalize => {
                     let squares = x.square()?.sum(-1, true)?;
@@ -146,7 +166,7 @@ impl EmbeddingHead {
 fn dense_steps(config: &EmbeddingConfig) -> impl Iterator<Item = &DenseConfig> {
     config.steps.iter().filter_map(|step| match step {
         EmbeddingStep::Dense(dense) => Some(dense),
-        EmbeddingStep::Normalize => None,
+        EmbeddingStep::Norm(_) | EmbeddingStep::Normalize => None,
     })
 }
 
@@ -155,6 +175,17 @@ fn load_dense(dense: &DenseConfig, path: &str, weights: &mut Weights<'_>) -> err
         weights.require(&format!("{path}.bias"))?;
     }
     Linear::load(weights, path, dense.inputs as i32, dense.outputs as i32)
+}
+
+fn load_norm(norm: &NormStep, weights: &mut Weights<'_>) -> error::Result<LayerNorm> {
+    let (path, width) = (norm.path, norm.width as i32);
+    if norm.bias {
+        return LayerNorm::load(weights, path, width, norm.eps);
+    }
+    let factors = weights.take(&format!("{path}.weight"), &[width])?;
+    let loaded = LayerNorm::new(factors.clone(), Tensor::zeros(&[width], factors.dtype())?, norm.eps)?;
+    weights.materialize(loaded.tensors())?;
+    Ok(loaded)
 }
 
 fn to_unit_length(vector: Vec<f32>) -> Vec<f32> {

@@ -14,6 +14,8 @@ pub struct Pass {
     pub layer: usize,
     /// One for each window of the model, if it needs any.
     pub masks: Vec<Mask>,
+    /// The inputs of layers beside the states, `[rows, layers, width]`, if they have any.
+    pub layer_inputs: Option<Tensor>,
 }
 
 impl Pass {
@@ -24,6 +26,7 @@ impl Pass {
             states,
             layer: 0,
             masks,
+            layer_inputs: None,
         }
     }
 

@@ -203,6 +203,21 @@ impl Weights<'_> {
         self.matrix(path, parts, shape)
     }
 
+    /// A table `[rows, columns]` of numbers of experts, of which there are `experts`: a number beyond them would be read
+    /// from whatever follows them in memory.
+    pub fn take_expert_table(&mut self, name: &str, shape: [i32; 2], experts: i32) -> Result<Tensor> {
+        let table = self.take_raw(name)?;
+        if table.shape() != shape {
+            return Err(wrong_shape(name, &table, format!("{shape:?}")));
+        }
+        let number = |number: i32| Tensor::from_i32(&[number], &[1]);
+        let table = table
+            .astype(Dtype::Int32)?
+            .maximum(&number(0))?
+            .minimum(&number(experts - 1))?;
+        Ok(table.astype(Dtype::Uint32)?)
+    }
+
     /// Stacks `place.0.name`, `place.1.name` and so on.
     fn take_each(&mut self, place: &str, name: &str, shape: &[i32]) -> Result<Matrix> {
         let each = (0..shape[0])

@@ -15,7 +15,7 @@ const PROMPTS: [usize; 2] = [600, 1300];
 /// these.
 const TOLERANCE: f64 = 0.15;
 
-fn shapes() -> [(&'static str, Value); 18] {
+fn shapes() -> [(&'static str, Value); 19] {
     let common = json!({"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1152, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 2048, "max_position_embeddings": 8192,
         "rope_theta": 1_000_000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "hidden_act": "silu",
@@ -157,6 +157,16 @@ fn shapes() -> [(&'static str, Value); 18] {
                 "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64, "index_n_heads": 8,
                 "index_head_dim": 64, "index_topk": 256, "num_experts": 8, "n_routed_experts": 8, "num_experts_per_tok": 2,
                 "moe_intermediate_size": 384, "n_shared_experts": 1, "first_k_dense_replace": 1}),
+            ),
+        ),
+        (
+            "deepseek_v4",
+            with(
+                json!({"model_type": "deepseek_v4", "num_attention_heads": 8, "num_key_value_heads": 1, "q_lora_rank": 192,
+                "qk_rope_head_dim": 32, "o_groups": 2, "o_lora_rank": 96, "sliding_window": 128, "num_hash_layers": 0,
+                "compress_ratios": [0, 4, 128, 4, 128, 0], "index_n_heads": 8, "index_head_dim": 64, "index_topk": 64,
+                "num_experts": 8, "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 384,
+                "n_shared_experts": 1, "hc_mult": 4, "tie_word_embeddings": false}),
             ),
         ),
         (

@@ -38,7 +38,7 @@ const FAMILIES: [(&str, u64, u64); 26] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 36] = [
+const MORE: [&str; 40] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -70,7 +70,11 @@ const MORE: [&str; 36] = [
     "kolibri-1",
     "longcat-flash",
     "xing-4",
+    "deepseek-v4",
+    "afm7",
+    "hrm-text",
     "hy-v4",
+    "longcat-sparse",
     "longcat-lite",
     "phi-3-small",
     "rwkv7-g1",

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 52] = [
+const FAMILIES: [&str; 56] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -53,7 +53,11 @@ const FAMILIES: [&str; 52] = [
     "ling-3",
     "longcat-flash",
     "xing-4",
+    "deepseek-v4",
+    "afm7",
+    "hrm-text",
     "hy-v4",
+    "longcat-sparse",
     "longcat-lite",
     "phi-3-small",
     "rwkv7-g1",

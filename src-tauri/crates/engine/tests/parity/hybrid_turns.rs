@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind of layers, and one without attention.
-const STATES: [&str; 14] = [
+const STATES: [&str; 15] = [
     "qwen3.5",
     "lfm2",
     "granite-hybrid",
@@ -22,6 +22,7 @@ const STATES: [&str; 14] = [
     "gear-full",
     "plamo2-1b",
     "rwkv7-g1",
+    "deepseek-v4",
 ];
 
 async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> Heard {

@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 31] = [
+const FAMILIES: [&str; 35] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -31,7 +31,11 @@ const FAMILIES: [&str; 31] = [
     "llama4",
     "mimo-v2-flash",
     "minimax-m3",
+    "deepseek-v4",
+    "afm7",
+    "hrm-text",
     "hy-v4",
+    "longcat-sparse",
     "longcat-lite-long-runs",
     "phi-3-small",
     "rwkv7-g1",

@@ -56,6 +56,10 @@ pub struct AttentionConfig {
     /// True if keys and values are sums of their own and of the token's before, with factors for each head, `conv_k`
     /// and `conv_v` (Baichuan M1).
     pub key_conv: bool,
+    /// The layers whose keys and values it reads.
+    pub keys: KeySource,
+    /// True if keys and values are rounded to 8 bits, by the factors `quant_key_scale` and `quant_value_scale` (AFM 7).
+    pub rounded: bool,
     /// True if every head has a `sinks`, the score of nothing at all (gpt-oss).
     pub sinks: bool,
     /// The blocks of positions that a query looks at; all if there is none (MiniMax M3).
@@ -89,11 +93,24 @@ impl AttentionConfig {
             query_scaling: None,
             output_gate: None,
             key_conv: false,
+            keys: KeySource::Own,
+            rounded: false,
             sinks: false,
             block_index: None,
             stripes: None,
         }
     }
+}
+
+/// The layer whose keys and values attention reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySource {
+    /// Its own.
+    Own,
+    /// Its own, which later layers read, too.
+    Kept,
+    /// The last layer before it that keeps them; it has queries alone (AFM 7).
+    Earlier,
 }
 
 /// A gate that what the heads found is multiplied by, made of the attention's input.
@@ -140,6 +157,8 @@ pub enum QkNorm {
     PerHeadBareTurned,
     /// `q_norm`, `k_norm` over the width of one head after they have turned (HunYuan).
     PerHeadTurned,
+    /// `q_norm`, `k_norm` over the width of one head, and values without factors (EmbeddingGemma 2).
+    PerHeadAndValues,
     /// `q_norm`, `k_norm` over all heads together (OLMo 2).
     Whole,
 }
@@ -160,7 +179,7 @@ impl QkNorm {
     pub(crate) fn cost(self) -> (HeadNorms, bool) {
         match self {
             Self::None => (HeadNorms::None, true),
-            Self::PerHead | Self::EachHead | Self::PerHeadBare => (HeadNorms::Together, true),
+            Self::PerHead | Self::PerHeadAndValues | Self::EachHead | Self::PerHeadBare => (HeadNorms::Together, true),
             Self::PerHeadTurned | Self::PerHeadBareTurned => (HeadNorms::Together, false),
             Self::Whole => (HeadNorms::Separate, false),
         }
@@ -229,7 +248,10 @@ impl AttentionConfig {
             width: self.head_dim.into(),
             value_width: self.value_dim.into(),
             window: self.window.map(u64::from),
-            keys: Keys::Own,
+            keys: match self.keys {
+                KeySource::Own | KeySource::Kept => Keys::Own,
+                KeySource::Earlier => Keys::Shared,
+            },
             norms,
             one_kernel: one_kernel && self.rope.is_some() && self.value_dim == self.head_dim,
             tiled: self.tiled,

@@ -11,6 +11,8 @@ pub struct GatedConvConfig {
     pub kernel: u32,
     /// True if the convolution and its projections must have a bias.
     pub bias: bool,
+    /// True if a token is in the middle of those that it sees, as in models that read a text at once; else the last.
+    pub centered: bool,
 }
 
 impl GatedConvConfig {

@@ -27,6 +27,11 @@ pub enum BetweenStreams {
         /// The least and the greatest logarithm of its numbers before.
         bounds: (f32, f32),
     },
+    /// The same of shares of each row, in 32 bits, turned over (DeepSeek V4).
+    Shares {
+        /// How often it is scaled, columns alone at first.
+        iterations: u32,
+    },
     /// They are not: each keeps what it has (Hunyuan 4).
     Kept {
         /// The most that a stream takes of what a part gave.
@@ -38,7 +43,7 @@ impl HyperConfig {
     /// Numbers that a connection makes of all streams.
     pub fn numbers(&self) -> u32 {
         match self.between {
-            BetweenStreams::Balanced { .. } => (2 + self.streams) * self.streams,
+            BetweenStreams::Balanced { .. } | BetweenStreams::Shares { .. } => (2 + self.streams) * self.streams,
             BetweenStreams::Kept { .. } => 2 * self.streams,
         }
     }
@@ -49,6 +54,7 @@ impl HyperConfig {
         check_positive("hc_eps", self.eps)?;
         match self.between {
             BetweenStreams::Kept { magnitude } => check_positive("hc_magnitude", magnitude),
+            BetweenStreams::Shares { iterations } => check_range("hc_sinkhorn_iters", iterations, 1..=64).map(|_| ()),
             BetweenStreams::Balanced { iterations, bounds } => {
                 check_range("hc_sinkhorn_iters", iterations, 0..=64)?;
                 match bounds.0 < bounds.1 && bounds.1 < 80.0 {

@@ -59,14 +59,27 @@ pub struct IndexerConfig {
     pub rope: usize,
     /// True if the last numbers of a head turn instead of the first (Hunyuan 4).
     pub turns_last: bool,
-    /// Added to the variance in the norm of its keys.
+    /// Added to the variance in the norm of its keys, or to the mean square.
     pub eps: f32,
+    /// True if that norm is by the root of the mean square (LongCat Flash with an index).
+    pub rms: bool,
+    /// Positions at the beginning that are always chosen.
+    pub first: u32,
+    /// Positions up to a query's own that are always chosen.
+    pub near: u32,
 }
 
 impl IndexerConfig {
     fn check(&self, ropes: &[RopeConfig]) -> Result<(), Error> {
         check_nonzero("index_n_heads", self.heads)?;
         check_nonzero("index_topk", self.top_k)?;
+        check_width("index_topk", self.top_k.into())?;
+        check_width("index_init_tokens", self.first.into())?;
+        check_width("index_local_tokens", self.near.into())?;
+        let always = u64::from(self.first) + u64::from(self.near);
+        if always > self.top_k.into() {
+            return unusable("index_topk", format!("{always} positions are always chosen"));
+        }
         check_head("index_head_dim", self.head_dim)?;
         check_width("index_n_heads", u64::from(self.heads) * u64::from(self.head_dim))?;
         check_positive("rms_norm_eps", self.eps)?;

@@ -4,8 +4,10 @@
 pub(crate) mod attention;
 pub(crate) mod block_index;
 pub(crate) mod cross_attention;
+pub(crate) mod cycles;
 pub(crate) mod delta_net;
 pub(crate) mod dense;
+pub(crate) mod embedder;
 pub(crate) mod gated_conv;
 pub(crate) mod hyper;
 pub(crate) mod joint;
@@ -19,6 +21,7 @@ pub mod moe;
 pub(crate) mod ngrams;
 pub(crate) mod norms;
 pub(crate) mod plain;
+pub(crate) mod pooled;
 pub(crate) mod rg_lru;
 pub(crate) mod rwkv;
 pub(crate) mod stripes;

@@ -57,6 +57,8 @@ pub struct RouterConfig {
     pub factor: f32,
     /// Experts after the others that give back what they get (LongCat Flash).
     pub passing: u32,
+    /// True if a table of tokens, `tid2eid`, says which experts are chosen (DeepSeek V4).
+    pub hashed: bool,
     /// True if what goes into an expert is multiplied by its score, instead of what comes out (Llama 4).
     pub on_input: bool,
     /// If `e_score_correction_bias` is added to the scores for the choice, and for nothing else.
@@ -74,6 +76,7 @@ impl RouterConfig {
             normalised,
             factor: 1.0,
             passing: 0,
+            hashed: false,
             on_input: false,
             correction: Correction::None,
             groups: None,

@@ -15,7 +15,10 @@ pub struct NgramConfig {
     /// Width of a row.
     pub width: u32,
     /// The token that no run goes beyond.
-    pub end: u32,
+    pub end: Option<u32>,
+    /// True if embeddings count as they are, beside the part that rows of the tables have in a mean (LongCat Flash with
+    /// an index).
+    pub beside: bool,
 }
 
 /// The most rows of a table: numbers of rows are 32 bit.
@@ -64,7 +67,8 @@ mod tests {
             neighbors: 4,
             splits: 2,
             width: 4,
-            end: 2,
+            end: Some(2),
+            beside: false,
         };
         assert_eq!((config.tables(), config.rows_of(0), config.rows_of(5)), (6, 31, 41));
         assert_eq!(config.factors(5, 4, 10), [10, 18, 16]);

@@ -186,6 +186,19 @@ impl RopeConfig {
         rope.check()
     }
 
+    /// The same for heads of this width, of which the last numbers turn and none grows (DeepSeek V4).
+    pub(crate) fn after_still(mut self, head_dim: u32) -> Self {
+        let still = head_dim.saturating_sub(self.dims) as usize / 2;
+        self.periods.splice(0..0, std::iter::repeat_n(f32::INFINITY, still));
+        (self.dims, self.amplitude) = (head_dim, 1.0);
+        self
+    }
+
+    /// The same by the number of each run of so many positions.
+    pub(crate) fn by_number(self, positions: u32) -> Self {
+        self.stretched(1.0 / f64::from(positions))
+    }
+
     /// The same in the other direction; periods that grow with the sequence have no other.
     pub(crate) fn backwards(mut self) -> Result<Self, Error> {
         if self.dynamic.is_some() {

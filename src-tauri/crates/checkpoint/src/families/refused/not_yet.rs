@@ -4,13 +4,9 @@ use super::Model;
 
 /// Models that answer from text alone.
 pub(super) const TEXT: &[Model] = &[
-    ("AFM 7B", &["afm7"]),
-    ("DeepSeek V4", &["deepseek_v4"]),
     ("DeepSeek V4.1", &["deepseek_v41", "deepseek_v41_text"]),
-    ("HRM Text", &["hrm_text"]),
     ("Limite", &["limite"]),
     ("LLaDA 2, which writes by diffusion", &["llada2_moe"]),
-    ("LongCat Flash with an index", &["longcat_flash_sparse"]),
     ("Nemotron H Puzzle", &["nemotron_h_puzzle"]),
     ("Nemotron, which writes by diffusion", &["nemotron_labs_diffusion"]),
     ("Qwen 3.5 with rotated weights", &["prism_hadamard_qwen35"]),
@@ -69,16 +65,11 @@ pub(super) const VISION: &[Model] = &[
 pub(super) const EMBEDDINGS: &[Model] = &[
     ("ColIdefics 3", &["colidefics3"]),
     ("ColQwen 2.5", &["colqwen2_5"]),
-    ("EmbeddingGemma 2", &["embedding_gemma2"]),
+    ("LFM2, a vector for each token", &["lfm2_colbert"]),
     (
-        "LFM2 for embeddings",
-        &["lfm2_embedding", "lfm2_encoder", "lfm2_colbert"],
+        "Llama Nemotron for embeddings of images",
+        &["llama_nemotron_vl_embedding"],
     ),
-    (
-        "Llama for embeddings",
-        &["llama_bidirec", "llama_nemotron_vl_embedding"],
-    ),
-    ("ModernBERT", &["modernbert"]),
     ("SigLIP", &["siglip"]),
 ];
 

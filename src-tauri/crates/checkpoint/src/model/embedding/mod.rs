@@ -1,7 +1,7 @@
 //! How an embedding model makes one vector of the states of a text's tokens, by the files that sentence-transformers
 //! writes: `modules.json` and what it names (`1_Pooling/config.json`, `2_Dense/config.json`, …),
 //! `sentence_bert_config.json`. A model without `modules.json` is pooled as sentence-transformers would: by the mean,
-//! but Qwen's as they were trained. A reranker makes one number, its score, in the same way.
+//! but a few families' as they were trained. A reranker makes one number, its score, in the same way.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path};
@@ -22,6 +22,15 @@ pub const MODULES: &str = "modules.json";
 /// The family whose embedding models, if `modules.json` was lost, are pooled by the last token and normalized, as all
 /// of Qwen's are.
 pub(crate) const POOLED_BY_LAST_TOKEN: &str = "qwen3";
+
+/// The same with their poolings, and the families that mlx-vlm pools and normalizes so.
+const NORMALIZED: [(&str, Pooling); 5] = [
+    (POOLED_BY_LAST_TOKEN, Pooling::LastToken),
+    ("embedding_gemma2", Pooling::Mean),
+    ("lfm2_embedding", Pooling::FirstToken),
+    ("llama_bidirec", Pooling::Mean),
+    ("modernbert", Pooling::Mean),
+];
 
 /// More modules than any model has.
 const MOST_MODULES: usize = 32;
@@ -65,8 +74,34 @@ pub enum Pooling {
 pub enum EmbeddingStep {
     /// A projection.
     Dense(DenseConfig),
+    /// A norm by mean and variance, of the model's own weights.
+    Norm(NormStep),
     /// To the length 1.
     Normalize,
+}
+
+/// A norm by mean and variance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NormStep {
+    /// The name of its weights.
+    pub path: &'static str,
+    /// Numbers that it norms.
+    pub width: u32,
+    /// Added to the variance.
+    pub eps: f32,
+    /// True if a bias is added.
+    pub bias: bool,
+}
+
+/// The function that the output of a projection goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DenseActivation {
+    /// Nothing.
+    Identity,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// GELU by the error function (ModernBERT's head).
+    Gelu,
 }
 
 /// A projection with an activation.
@@ -80,8 +115,8 @@ pub struct DenseConfig {
     pub outputs: u32,
     /// True if there is a bias.
     pub bias: bool,
-    /// True if the output goes through `tanh`.
-    pub tanh: bool,
+    /// The function that its output goes through.
+    pub activation: DenseActivation,
 }
 
 /// The place of a projection's weights.
@@ -131,10 +166,10 @@ impl EmbeddingConfig {
             width: hidden_size(config),
             dimensions: Dimensions::Whole,
         };
-        if config.kind == ModelKind::Reranker {
-            return embedding.ranking(config);
-        }
         let own = object(dir, "config.json")?.unwrap_or_default();
+        if config.kind == ModelKind::Reranker {
+            return embedding.ranking(config, Fields::new(&own));
+        }
         embedding.dimensions = dimensions(Fields::new(&own), &ModelCard::read(dir))?;
         if let Some(bounds) = object(dir, "sentence_bert_config.json")? {
             let bounds = Fields::new(&bounds);
@@ -143,8 +178,8 @@ impl EmbeddingConfig {
             embedding.lower_case = bounds.flag("do_lower_case")?.unwrap_or(false);
         }
         let Some(modules) = json(dir, MODULES)? else {
-            if config.model_type == POOLED_BY_LAST_TOKEN {
-                embedding.pooling = vec![Pooling::LastToken];
+            if let Some((_, pooling)) = NORMALIZED.iter().find(|(known, _)| *known == config.model_type) {
+                embedding.pooling = vec![*pooling];
                 embedding.steps.push(EmbeddingStep::Normalize);
             }
             return Ok(embedding);
@@ -186,25 +221,55 @@ impl EmbeddingConfig {
         Ok(embedding)
     }
 
-    /// With the head of transformers' `BertForSequenceClassification` or `RobertaForSequenceClassification`, which
-    /// makes one number of the first token.
-    fn ranking(mut self, config: &ModelConfig) -> Result<Self> {
-        let (inner, last) = match config.model_type.as_str() {
-            "bert" => ("pooler.dense", "classifier"),
-            "roberta" | "xlm-roberta" => ("classifier.dense", "classifier.out_proj"),
-            other => return Err(Error::Unsupported(format!("rerankers of type `{other}`"))),
-        };
-        let dense = |place, outputs, tanh| {
+    /// With the head of transformers' `BertForSequenceClassification`, `RobertaForSequenceClassification` or
+    /// `ModernBertForSequenceClassification`, which makes one number of a text.
+    fn ranking(mut self, config: &ModelConfig, own: Fields<'_>) -> Result<Self> {
+        let dense = |place, outputs, bias, activation| {
             EmbeddingStep::Dense(DenseConfig {
                 place: DensePlace::Own(place),
                 inputs: self.width,
                 outputs,
-                bias: true,
-                tanh,
+                bias,
+                activation,
             })
         };
-        self.steps = vec![dense(inner, self.width, true), dense(last, 1, false)];
-        (self.pooling, self.width) = (vec![Pooling::FirstToken], 1);
+        let of_first = |inner, last| {
+            let inner = dense(inner, self.width, true, DenseActivation::Tanh);
+            vec![inner, dense(last, 1, true, DenseActivation::Identity)]
+        };
+        (self.steps, self.pooling) = match config.model_type.as_str() {
+            "bert" => (of_first("pooler.dense", "classifier"), vec![Pooling::FirstToken]),
+            "roberta" | "xlm-roberta" => {
+                let steps = of_first("classifier.dense", "classifier.out_proj");
+                (steps, vec![Pooling::FirstToken])
+            }
+            "modernbert" => {
+                match own.text("classifier_activation")?.as_deref() {
+                    None | Some("gelu") => {}
+                    Some(other) => return Err(Error::Unsupported(format!("the activation `{other}`"))),
+                }
+                let bias = own.flag("classifier_bias")?.unwrap_or(false);
+                let norm = NormStep {
+                    path: "head.norm",
+                    width: self.width,
+                    eps: own.number("norm_eps")?.unwrap_or(1e-5),
+                    bias: own.flag("norm_bias")?.unwrap_or(false),
+                };
+                let steps = vec![
+                    dense("head.dense", self.width, bias, DenseActivation::Gelu),
+                    EmbeddingStep::Norm(norm),
+                    dense("classifier", 1, true, DenseActivation::Identity),
+                ];
+                let pooling = match own.text("classifier_pooling")?.as_deref() {
+                    None | Some("cls") => Pooling::FirstToken,
+                    Some("mean") => Pooling::Mean,
+                    Some(other) => return Err(Error::Unsupported(format!("pooling by `{other}`"))),
+                };
+                (steps, vec![pooling])
+            }
+            other => return Err(Error::Unsupported(format!("rerankers of type `{other}`"))),
+        };
+        self.width = 1;
         Ok(self)
     }
 
@@ -218,7 +283,7 @@ impl EmbeddingConfig {
 fn hidden_size(config: &ModelConfig) -> u32 {
     match &config.family {
         Family::Gemma4(config) => config.hidden_size,
-        Family::Decoder(config) => config.hidden_size,
+        Family::Decoder(config) => config.embedder.map_or(config.hidden_size, |embedder| embedder.width),
         Family::Encoder(config) => config.hidden_size,
         Family::Head(config) => config.hidden_size,
     }
@@ -289,9 +354,9 @@ fn dense(settings: Fields<'_>, folder: &str) -> Result<DenseConfig> {
         inputs,
         outputs,
         bias: settings.flag("bias")?.unwrap_or(true),
-        tanh: match activation.rsplit('.').next() {
-            Some("Identity") => false,
-            Some("Tanh") => true,
+        activation: match activation.rsplit('.').next() {
+            Some("Identity") => DenseActivation::Identity,
+            Some("Tanh") => DenseActivation::Tanh,
             _ => return Err(Error::Unsupported(format!("the activation `{activation}`"))),
         },
     })

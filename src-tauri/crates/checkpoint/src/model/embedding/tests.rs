@@ -80,7 +80,10 @@ fn projections_follow_one_another_and_their_widths_have_to_fit() {
         panic!("{:?}", config.steps)
     };
     let place = DensePlace::Folder("3_Dense".into());
-    assert_eq!((&last.place, last.tanh, last.bias), (&place, true, false));
+    assert_eq!(
+        (&last.place, last.activation, last.bias),
+        (&place, DenseActivation::Tanh, false)
+    );
     assert!(with(&dense(384, 1536, "linear.Identity"), &dense(99, 128, "linear.Identity")).is_err());
     let error = with(
         &dense(384, 1536, "activation.Mish"),

@@ -1,6 +1,6 @@
 //! Softmax attention of the parametric decoder.
 
-use checkpoint::config::decoder::AttentionConfig;
+use checkpoint::config::decoder::{AttentionConfig, KeySource};
 use mlx::device::{device, Device};
 use mlx::ops::concatenate;
 use mlx::parameters::Parameters;
@@ -20,6 +20,7 @@ use crate::models::decoder::block_index::{BlockIndex, Question};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::loop_attention::LoopAttention;
 use crate::models::decoder::output_gate::OutputGate;
+use crate::models::decoder::shared_keys::Rounding;
 use crate::models::decoder::step::{QueryScale, Step};
 use crate::models::decoder::stripes::Stripes;
 
@@ -63,6 +64,11 @@ pub struct Attention {
     sinks: Option<Tensor>,
     /// The index of the blocks that are looked at.
     index: Option<BlockIndex>,
+    /// The layer whose keys it reads.
+    #[parameters(skip)]
+    keys: KeySource,
+    /// The rounding of keys and values.
+    rounding: Option<Rounding>,
     /// The blocks that each head sees.
     stripes: Option<Stripes>,
     o_proj: Linear,
@@ -90,6 +96,7 @@ impl Attention {
         loading.weights.materialize(capped.tensors())?;
         let index = |index| BlockIndex::load(index, path, loading);
         let index = config.block_index.as_ref().map(index).transpose()?;
+        let rounding = Rounding::load(config, path, loading)?;
         let sub_norm = format!("{path}.attn_sub_norm");
         let eps = loading.config.norm.eps;
         let output_norm = || RmsNorm::load(loading.weights, &sub_norm, heads * width, eps);
@@ -123,6 +130,8 @@ impl Attention {
             looped: None,
             sinks,
             index,
+            keys: config.keys,
+            rounding,
             stripes: config.stripes.map(|stripes| Stripes::new(&stripes, config.heads)),
             o_proj: Linear::load(loading.weights, &format!("{path}.o_proj"), heads * value_width, hidden)?,
         })
@@ -131,6 +140,9 @@ impl Attention {
     /// Its empty caches for one sequence: keys and values, then the last of them as they were projected, if it
     /// convolves them, or the keys of an index.
     pub fn caches(&self, again: bool) -> Vec<Cache> {
+        if self.keys == KeySource::Earlier {
+            return Vec::new();
+        }
         let conv = self.conv.as_ref().map(|_| Cache::Recurrent(RecurrentCache::default()));
         let index = self.index.as_ref().map(|_| BlockIndex::cache());
         [self.cache(again)].into_iter().chain(conv).chain(index).collect()
@@ -165,6 +177,12 @@ impl Attention {
         caches: &mut [&mut Cache],
     ) -> Result<Tensor> {
         let all = self.qkv_proj.forward_normed(stream, norm)?;
+        if self.keys == KeySource::Earlier {
+            let queries = self.rotate(&self.by_head(&all, self.heads, step)?, step)?;
+            let queries = self.norms.of_queries(queries)?;
+            let attended = step.attend_kept(&queries, self.scale, self.mask)?;
+            return self.o_proj.forward(&attended);
+        }
         let (caches, beside) = match self.conv.is_some() || self.index.is_some() {
             true => caches.split_at_mut(caches.len() / 2),
             false => (caches, &mut [][..]),
@@ -195,6 +213,10 @@ impl Attention {
         let (queries, keys, values) = match self.split_heads(&all, step)? {
             Some((queries, keys, values)) => self.norms.turned(queries, keys, values)?,
             None => self.compose(&all, step)?,
+        };
+        let (keys, values) = match &self.rounding {
+            Some(rounding) => rounding.apply(&keys, &values)?,
+            None => (keys, values),
         };
         let cached = CachedAttention {
             queries: &queries,
@@ -255,7 +277,11 @@ impl Attention {
     /// True if a query sees its chunk alone, chosen blocks or two loops, keys are of two tokens or values have another
     /// width than keys, which no kernel for recorded steps does.
     fn is_uncommon(&self) -> bool {
-        let rests = self.chunked || self.stripes.is_some() || self.index.is_some() || self.looped.is_some();
+        let rests = self.keys != KeySource::Own
+            || self.chunked
+            || self.stripes.is_some()
+            || self.index.is_some()
+            || self.looped.is_some();
         rests || self.conv.is_some() || self.value_width != self.width
     }
 
@@ -301,6 +327,9 @@ impl Attention {
                 Some(scale @ QueryScale::PerPosition(_)) => (scale.apply(&queries)?, self.scale),
             };
             let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
+            if self.keys == KeySource::Kept {
+                step.keep_seen(rows.index(), &seen);
+            }
             if let Some(stripes) = &self.stripes {
                 let (length, positions) = (queries.dim(2), cache.offset() as i32);
                 if let Some(marks) = stripes.seen(positions - length, length)? {
@@ -350,6 +379,13 @@ impl Attention {
                 let values = self.by_head(&all.slice(1, turning, rows)?, self.key_heads, step)?;
                 (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
             }
+            HeadNorms::WithValues(norm) => {
+                let all = all.reshape(&[all.dim(0), rows, self.width])?;
+                let all = self.by_head(&norm.forward(&all)?, rows, step)?;
+                let turned = self.rotate(&all.slice(1, 0, turning)?, step)?;
+                let values = all.slice(1, turning, rows)?;
+                (turned.slice(1, 0, heads)?, turned.slice(1, heads, turning)?, values)
+            }
             HeadNorms::Whole([queries, keys]) => {
                 let part = |from: i32, to: i32| all.slice(1, from * self.width, to * self.width);
                 let queries = self.by_head(&queries.forward(&part(0, heads)?)?, heads, step)?;
@@ -395,7 +431,7 @@ impl Attention {
     fn split_heads(&self, all: &Tensor, step: &Step<'_>) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let norm = match &self.norms {
             HeadNorms::None | HeadNorms::Turned(_) => None,
-            HeadNorms::PerHead(norm) => Some(norm),
+            HeadNorms::PerHead(norm) | HeadNorms::WithValues(norm) => Some(norm),
             HeadNorms::Whole(_) => return Ok(None),
         };
         let Some(rope) = self.rope.filter(|_| self.value_width == self.width) else {

@@ -9,6 +9,7 @@ use mlx::Result;
 use crate::error;
 use crate::layers::{norm_weight, ones, Linear, Projection, RmsNorm, ShortConv};
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::shared_keys::reads_earlier;
 
 /// Added to the mean square of a head if each has factors of its own.
 const EACH_HEAD_EPS: f32 = 1e-6;
@@ -19,6 +20,8 @@ pub(super) enum HeadNorms {
     None,
     /// Factors of all heads of queries and keys, `[heads + key heads, width]`.
     PerHead(RmsNorm),
+    /// The same, and ones for values, `[heads + 2 · key heads, width]`.
+    WithValues(RmsNorm),
     /// Of each head of queries and of keys, after it has turned.
     Turned([RmsNorm; 2]),
     /// Over all heads of queries and of keys together.
@@ -40,6 +43,18 @@ pub(super) fn qkv_proj(
         false => Ok(()),
     };
     let source = config.output_gate.map(|gate| gate.source);
+    let gated = part("gqkv_proj");
+    if source == Some(GateSource::Numbers) && loading.weights.has(&format!("{gated}.weight")) {
+        bias("gqkv_proj")?;
+        let values = (config.heads + config.key_heads) as i32 * config.value_dim as i32;
+        let all = [Projection::new(gated, queries + keys + values)];
+        return Linear::load_rows(loading.weights, &all, loading.config.hidden_size as i32);
+    }
+    if reads_earlier(config) {
+        let hidden = loading.config.hidden_size as i32;
+        bias("q_proj")?;
+        return Linear::load_rows(loading.weights, &[Projection::new(part("q_proj"), queries)], hidden);
+    }
     let mut parts = if loading.weights.has(&format!("{joined}.weight")) && source != Some(GateSource::Queries) {
         bias("qkv_proj")?;
         let stored = config.stored_key_heads as i32;
@@ -119,13 +134,14 @@ pub(super) fn head_norms(
         let factors = concatenate(&[&rows[0], &rows[1]], 0)?;
         return Ok(HeadNorms::PerHead(RmsNorm::new(factors, EACH_HEAD_EPS)));
     }
-    let mut take = |name: &str, width: i32| match norm.bare || bare {
+    let alone = reads_earlier(config);
+    let mut take = |name: &str, width: i32| match norm.bare || bare || (alone && name == "k_norm") {
         true => Ok(ones(width, loading.dtype)?),
         false => norm_weight(loading.weights, &format!("{path}.{name}"), width, norm),
     };
     Ok(match config.qk_norm {
         QkNorm::None | QkNorm::EachHead => HeadNorms::None,
-        QkNorm::PerHead | QkNorm::PerHeadBare => {
+        QkNorm::PerHead | QkNorm::PerHeadAndValues | QkNorm::PerHeadBare => {
             let queries = take("q_norm", width)?.reshape(&[1, width])?;
             let keys = take("k_norm", width)?.reshape(&[1, width])?;
             let rows = [vec![&queries; heads as usize], vec![&keys; key_heads as usize]].concat();
@@ -138,6 +154,11 @@ pub(super) fn head_norms(
                 }
                 false => factors,
             };
+            if config.qk_norm == QkNorm::PerHeadAndValues {
+                let values = ones(width, factors.dtype())?.reshape(&[1, width])?;
+                let rows = [vec![&factors], vec![&values; key_heads as usize]].concat();
+                return Ok(HeadNorms::WithValues(RmsNorm::new(concatenate(&rows, 0)?, norm.eps)));
+            }
             HeadNorms::PerHead(RmsNorm::new(factors, norm.eps))
         }
         QkNorm::PerHeadTurned | QkNorm::PerHeadBareTurned => HeadNorms::Turned([
@@ -152,11 +173,22 @@ pub(super) fn head_norms(
 }
 
 impl HeadNorms {
+    /// Queries that have turned, of a layer without keys.
+    pub(super) fn of_queries(&self, queries: Tensor) -> Result<Tensor> {
+        match self {
+            Self::Turned([norm, _]) => norm.forward(&queries),
+            Self::None => Ok(queries),
+            Self::PerHead(_) | Self::WithValues(_) | Self::Whole(_) => Err(mlx::Error::Unsupported(
+                "queries that are normed before they turn, without keys".into(),
+            )),
+        }
+    }
+
     /// Heads that have turned, normed if that comes after; values as they are.
     pub(super) fn turned(&self, queries: Tensor, keys: Tensor, values: Tensor) -> Result<(Tensor, Tensor, Tensor)> {
         match self {
             Self::Turned(norms) => Ok((norms[0].forward(&queries)?, norms[1].forward(&keys)?, values)),
-            Self::None | Self::PerHead(_) | Self::Whole(_) => Ok((queries, keys, values)),
+            Self::None | Self::PerHead(_) | Self::WithValues(_) | Self::Whole(_) => Ok((queries, keys, values)),
         }
     }
 }

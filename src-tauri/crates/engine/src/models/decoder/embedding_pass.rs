@@ -43,7 +43,7 @@ impl Decoder {
 
     /// Begins to read texts of these lengths, whose tokens are `ids` one after another.
     pub fn begin(&self, ids: &[u32], lengths: &[usize]) -> Result<Pass> {
-        if self.gains || self.loop_window || self.streams.is_some() || self.ngrams.is_some() {
+        if self.gains || self.loop_window || self.streams.is_some() || self.cycles.is_some() || self.ngrams.is_some() {
             let reason = "texts read at once by a model whose layers read something again";
             return Err(mlx::Error::Unsupported(reason.into()));
         }
@@ -60,7 +60,11 @@ impl Decoder {
         };
         let places = self.embed_positions.as_ref().map(places).transpose()?;
         let states = self.embed(&ids_tensor(ids), places.as_ref())?;
-        Ok(Pass::new(lengths, states, masks.collect()))
+        let mut pass = Pass::new(lengths, states, masks.collect());
+        if let Some(embedder) = &self.embedder {
+            pass.layer_inputs = Some(embedder.inputs(&pass.states)?);
+        }
+        Ok(pass)
     }
 
     /// Takes a pass through the next `count` layers; nothing is evaluated.
@@ -76,8 +80,11 @@ impl Decoder {
             again: false,
             first_loop: RefCell::default(),
             chosen: RefCell::default(),
+            kept: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
+            ids: None,
+            layer_inputs: pass.layer_inputs.clone(),
             images: &[],
         };
         let mut stream = ResidualStream::new(pass.states.clone());
@@ -101,6 +108,10 @@ impl Decoder {
 
     /// States `[rows, width]` after the last layer, normed, of which embeddings are made.
     pub fn normed(&self, states: &Tensor) -> Result<Tensor> {
-        self.norm.forward(states)
+        let normed = self.norm.forward(states)?;
+        match &self.embedder {
+            Some(embedder) => embedder.project(&normed),
+            None => Ok(normed),
+        }
     }
 }

@@ -44,16 +44,17 @@ impl FeedForward {
         }))
     }
 
-    /// The output for the normed stream, and what is added after the next layer.
+    /// The output for the normed stream, and what is added after the next layer. Experts may be chosen by the tokens.
     pub(super) fn forward(
         &self,
         stream: &mut ResidualStream<'_>,
         norm: Option<&RmsNorm>,
+        ids: Option<&Tensor>,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let fed = match self {
             Self::Dense(mlp) => mlp.forward_normed(stream, norm),
             Self::Plain(mlp) => mlp.forward_normed(stream, norm),
-            Self::SparseMoe(moe) => moe.forward(stream, norm),
+            Self::SparseMoe(moe) => moe.forward(stream, norm, ids),
             Self::Linear(linear) => linear.forward_normed(stream, norm),
             Self::Shortcut(shortcut) => {
                 let (fed, later) = shortcut.forward(stream, norm)?;

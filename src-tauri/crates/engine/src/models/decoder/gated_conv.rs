@@ -18,6 +18,8 @@ pub struct GatedConv {
     /// Makes `B`, `C` and `x` side by side.
     in_proj: Linear,
     conv: ShortConv,
+    /// True if a token is in the middle of those that it sees.
+    centered: bool,
     out_proj: Linear,
 }
 
@@ -35,6 +37,7 @@ impl GatedConv {
             width,
             in_proj: Linear::load(weights, &format!("{path}.in_proj"), width, 3 * width)?,
             conv: ShortConv::load(weights, &format!("{path}.conv"), width, config.kernel as i32, None)?,
+            centered: config.centered,
             out_proj: Linear::load(weights, &format!("{path}.out_proj"), width, width)?,
         };
         weights.materialize(conv.tensors())?;
@@ -46,6 +49,10 @@ impl GatedConv {
         let all = self.in_proj.forward(x)?;
         let part = |index: i32| all.slice(1, index * self.width, (index + 1) * self.width);
         let gated = part(0)?.mul(&part(2)?)?;
+        if self.centered {
+            let filtered = self.conv.centered(&gated)?;
+            return self.out_proj.forward(&part(1)?.mul(&filtered)?);
+        }
         let filtered = each_sequence(caches, |rows, cache| {
             let (gated, cache) = (rows.of(&gated)?, cache.recurrent());
             cache.advance(gated.dim(0) as usize);

@@ -51,8 +51,8 @@ pub(super) struct HyperConnection {
 #[derive(Parameters)]
 struct Balance {
     iterations: u32,
-    least: Tensor,
-    greatest: Tensor,
+    /// The least and the greatest logarithm; `None` if rows are shares at first.
+    bounds: Option<[Tensor; 2]>,
 }
 
 /// How a part of a layer is written back.
@@ -61,6 +61,8 @@ pub(super) struct Written {
     shares: Tensor,
     /// The streams as they are kept, `[rows, streams, hidden]`.
     kept: Tensor,
+    /// The type of the streams.
+    dtype: Dtype,
 }
 
 impl Streams {
@@ -139,10 +141,14 @@ impl HyperConnection {
         let (spans, magnitude, balance) = match config.between {
             BetweenStreams::Kept { magnitude } => (vec![count, count], magnitude, None),
             BetweenStreams::Balanced { iterations, bounds } => {
+                let bounds = Some([scalar(bounds.0)?, scalar(bounds.1)?]);
+                let balance = Balance { iterations, bounds };
+                (vec![count, count, count * count], 2.0, Some(balance))
+            }
+            BetweenStreams::Shares { iterations } => {
                 let balance = Balance {
                     iterations,
-                    least: scalar(bounds.0)?,
-                    greatest: scalar(bounds.1)?,
+                    bounds: None,
                 };
                 (vec![count, count, count * count], 2.0, Some(balance))
             }
@@ -156,8 +162,11 @@ impl HyperConnection {
             .zip(spans)
             .flat_map(|(scale, count)| std::iter::repeat_n(*scale, count))
             .collect();
-        // Streams that are not mixed with each other are read and written in 32 bits.
-        let dtype = balance.as_ref().map_or(Dtype::Float32, |_| loading.dtype);
+        // One family reads and writes streams in the type of the model, others in 32 bits.
+        let dtype = match config.between {
+            BetweenStreams::Balanced { .. } => loading.dtype,
+            BetweenStreams::Kept { .. } | BetweenStreams::Shares { .. } => Dtype::Float32,
+        };
         let connection = Self {
             streams,
             norm_eps: loading.config.norm.eps,
@@ -186,30 +195,57 @@ impl HyperConnection {
             let written = Written {
                 shares: taken.add(&self.eps)?,
                 kept: streams.clone(),
+                dtype,
             };
             return Ok((summed(streams, &read.add(&self.eps)?)?, written));
         };
         let between = numbers.slice(1, 2 * count, numbers.dim(1))?;
-        let between = self
-            .balanced(balance, &between.reshape(&[rows, count, count])?)?
-            .astype(dtype)?;
+        let between = between.reshape(&[rows, count, count])?;
+        let Some(bounds) = &balance.bounds else {
+            let between = self.balanced_shares(balance, &between)?.swapaxes(1, 2)?;
+            let written = Written {
+                shares: taken,
+                kept: between.matmul(&streams.astype(Dtype::Float32)?)?,
+                dtype,
+            };
+            return Ok((summed(streams, &read.add(&self.eps)?)?, written));
+        };
+        let between = self.balanced(balance, bounds, &between)?.astype(dtype)?;
         let written = Written {
             shares: taken.astype(dtype)?,
             kept: between.matmul(streams)?,
+            dtype,
         };
         Ok((summed(streams, &read.astype(dtype)?)?, written))
     }
 
     /// Matrices `[rows, streams, streams]` of such logarithms whose rows and columns sum up to about 1 (Sinkhorn).
-    fn balanced(&self, balance: &Balance, logarithms: &Tensor) -> Result<Tensor> {
-        let bounded = logarithms.clip(&balance.least, &balance.greatest)?;
+    fn balanced(&self, balance: &Balance, [least, greatest]: &[Tensor; 2], logarithms: &Tensor) -> Result<Tensor> {
+        let bounded = logarithms.clip(least, greatest)?;
         let mut matrix = bounded.sub(&bounded.max(2, true)?)?.exp()?;
         for _ in 0..balance.iterations {
             for axis in [2, 1] {
-                matrix = matrix.div(&matrix.sum(axis, true)?.add(&self.eps)?)?;
+                matrix = self.scaled(&matrix, axis)?;
             }
         }
         Ok(matrix)
+    }
+
+    /// The same that begin as shares of each row.
+    fn balanced_shares(&self, balance: &Balance, logarithms: &Tensor) -> Result<Tensor> {
+        let shares = logarithms.softmax(2, true)?.add(&self.eps)?;
+        let mut matrix = self.scaled(&shares, 1)?;
+        for _ in 1..balance.iterations {
+            for axis in [2, 1] {
+                matrix = self.scaled(&matrix, axis)?;
+            }
+        }
+        Ok(matrix)
+    }
+
+    /// Matrices whose numbers along an axis sum up to 1.
+    fn scaled(&self, matrix: &Tensor, axis: i32) -> Result<Tensor> {
+        matrix.div(&matrix.sum(axis, true)?.add(&self.eps)?)
     }
 }
 
@@ -219,6 +255,6 @@ impl Written {
         let (rows, hidden, wide) = (part.dim(0), part.dim(1), self.shares.dtype());
         let part = part.reshape(&[rows, 1, hidden])?.astype(wide)?;
         let sum = self.shares.mul(&part)?.add(&self.kept.astype(wide)?)?;
-        sum.astype(self.kept.dtype())
+        sum.astype(self.dtype)
     }
 }

@@ -9,9 +9,10 @@ use mlx::Result;
 
 use crate::cache::seen;
 use crate::error;
-use crate::layers::{top_k_indices, LayerNorm, Linear};
+use crate::layers::{top_k_indices, LayerNorm, Linear, RmsNorm};
 use crate::models::decoder::by_head::by_head;
 use crate::models::decoder::load_context::LoadContext;
+use crate::models::decoder::norm::Norm;
 use crate::models::decoder::step::{Chosen, Step};
 
 /// The index of one layer.
@@ -27,7 +28,11 @@ pub struct Indexer {
     wq_b: Linear,
     /// wk and weights_proj side by side.
     projection: Linear,
-    k_norm: LayerNorm,
+    k_norm: Norm,
+    /// Positions that are always chosen: from the first one on, and up to a query's own.
+    always: Option<(i32, i32)>,
+    /// Their score.
+    best: Tensor,
     zero: Tensor,
     one: Tensor,
     /// The score of a position that is not seen.
@@ -60,6 +65,12 @@ impl Indexer {
         let parts = [(name("wk"), width), (name("weights_proj"), heads)];
         let scalar = |value| Tensor::scalar(value, loading.dtype);
         let (zero, one, nothing) = (scalar(0.0)?, scalar(1.0)?, scalar(f32::NEG_INFINITY)?);
+        let best = scalar(f32::INFINITY)?;
+        let k_norm = match config.rms {
+            true => Norm::Rms(RmsNorm::load(loading.weights, &name("k_norm"), width, config.eps)?),
+            false => Norm::Layer(LayerNorm::load(loading.weights, &name("k_norm"), width, config.eps)?),
+        };
+        let always = (config.first as i32, config.near as i32);
         Ok(Self {
             heads,
             width,
@@ -70,7 +81,9 @@ impl Indexer {
                 .then(|| width - loading.config.ropes[config.rope].dims as i32),
             wq_b: Linear::load(loading.weights, &name("wq_b"), rank, heads * width)?,
             projection: Linear::load_joined(loading.weights, &parts, hidden)?,
-            k_norm: LayerNorm::load(loading.weights, &name("k_norm"), width, config.eps)?,
+            k_norm,
+            always: (always != (0, 0)).then_some(always),
+            best,
             zero,
             one,
             nothing,
@@ -119,6 +132,10 @@ impl Indexer {
         // A factor of all scores would choose the same.
         let scores = queries.matmul(&keys.swapaxes(2, 3)?)?.maximum(&self.zero)?;
         let scores = scores.mul(weights)?.sum(1, false)?.reshape(&[length, positions])?;
+        let scores = match self.always {
+            Some(always) => self.always(always, length, positions)?.select(&self.best, &scores)?,
+            None => scores,
+        };
         if length == 1 {
             let chosen = top_k_indices(&scores, self.top_k)?;
             return Ok(Chosen::Of(chosen.reshape(&[self.top_k])?));
@@ -127,5 +144,15 @@ impl Indexer {
         let chosen = top_k_indices(&seen.select(&scores, &self.nothing)?, self.top_k)?;
         let marks = Tensor::zeros(&[length, positions], scores.dtype())?.put_along(&chosen, &self.one, 1)?;
         Ok(Chosen::Marked(marks.greater(&self.zero)?.mul(&seen)?))
+    }
+
+    /// Marks the `first` positions and the `near` ones up to each of the last `length`, `[length, positions]`.
+    fn always(&self, (first, near): (i32, i32), length: i32, positions: i32) -> Result<Tensor> {
+        let numbers: Vec<i32> = (0..positions).collect();
+        let keys = Tensor::from_i32(&numbers, &[1, positions]);
+        let oldest: Vec<i32> = (positions - length..positions).map(|own| own - near).collect();
+        let close = keys.greater(&Tensor::from_i32(&oldest, &[length, 1]))?;
+        let begins = Tensor::from_i32(&[first], &[1, 1]).greater(&keys)?;
+        begins.select(&begins, &close)
     }
 }

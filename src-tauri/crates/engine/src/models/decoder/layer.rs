@@ -11,6 +11,7 @@ use crate::cache::Cache;
 use crate::error;
 use crate::layers::{ResidualStream, RmsNorm};
 use crate::models::decoder::cross_attention::CrossAttention;
+use crate::models::decoder::embedder::InputGate;
 use crate::models::decoder::feed_forward::FeedForward;
 use crate::models::decoder::hyper::HyperConnection;
 use crate::models::decoder::load_context::LoadContext;
@@ -31,6 +32,8 @@ pub(super) struct Layer {
     /// Learned factors of the mixer's output, the network's, and the embeddings that are added after them.
     gains: Option<[Tensor; 3]>,
     post_feed_forward_norm: Option<RmsNorm>,
+    /// The part that reads inputs of its own.
+    input_gate: Option<InputGate>,
     /// The connections of the mixer and of the network with several streams.
     connections: Option<[HyperConnection; 2]>,
     /// True if the network reads the stream as it was before the mixer, normed as for the mixer if it has no norm.
@@ -58,6 +61,7 @@ impl Layer {
             ],
             NormPlacement::Parallel => [Some("input_layernorm"), None, None, None],
             NormPlacement::ParallelPair => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
+            NormPlacement::BeforeNetwork => [None, None, Some("post_attention_layernorm"), None],
             NormPlacement::Single => match config.mixer {
                 decoder::Mixer::Absent => [None, None, Some("input_layernorm"), None],
                 _ => [Some("input_layernorm"), None, None, None],
@@ -100,6 +104,7 @@ impl Layer {
             post_feed_forward_norm: after(post_feed_forward_norm, after_network, loading.weights)?,
             parallel: matches!(config.norms, NormPlacement::Parallel | NormPlacement::ParallelPair),
             gains: gains(layer, loading)?,
+            input_gate: InputGate::load(layer, loading)?,
             connections: connections(layer, loading)?,
             feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
@@ -142,7 +147,10 @@ impl Layer {
             residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
         }
         let fed = |fed| self.gained(fed, 1);
-        let later = self.add_fed(stream, residual_add, fed)?;
+        let later = self.add_fed(stream, residual_add, step.ids, fed)?;
+        if let (Some(gate), Some(inputs)) = (&self.input_gate, &step.layer_inputs) {
+            gate.add(stream, inputs)?;
+        }
         if let Some(embedded) = &step.embedded {
             residual_add.add(stream, self.gained(embedded.clone(), 2)?, None)?;
         }
@@ -169,7 +177,7 @@ impl Layer {
         )?;
         let streams = written.with(&mixed)?;
         let (read, written) = of_network.read(&streams)?;
-        let (fed, _) = self.feed(network, &mut ResidualStream::new(read))?;
+        let (fed, _) = self.feed(network, &mut ResidualStream::new(read), step.ids)?;
         written.with(&fed)
     }
 
@@ -187,19 +195,25 @@ impl Layer {
         &'a self,
         stream: &mut ResidualStream<'a>,
         residual_add: &ResidualAdd,
+        ids: Option<&Tensor>,
         change: impl FnOnce(Tensor) -> Result<Tensor>,
     ) -> Result<Option<Tensor>> {
         let Some(feed_forward) = &self.feed_forward else {
             return Ok(None);
         };
-        let (fed, later) = self.feed(feed_forward, stream)?;
+        let (fed, later) = self.feed(feed_forward, stream, ids)?;
         residual_add.add(stream, change(fed)?, self.post_feed_forward_norm.as_ref())?;
         Ok(later)
     }
 
-    fn feed(&self, feed_forward: &FeedForward, stream: &mut ResidualStream<'_>) -> Result<(Tensor, Option<Tensor>)> {
+    fn feed(
+        &self,
+        feed_forward: &FeedForward,
+        stream: &mut ResidualStream<'_>,
+        ids: Option<&Tensor>,
+    ) -> Result<(Tensor, Option<Tensor>)> {
         norm::read(self.pre_feed_forward_norm.as_ref(), stream, |stream, norm| {
-            feed_forward.forward(stream, norm)
+            feed_forward.forward(stream, norm, ids)
         })
     }
 
@@ -221,7 +235,7 @@ impl Layer {
         if self.pre_feed_forward_norm.is_some() {
             read = ResidualStream::new(stream.sum()?.clone());
         }
-        let (fed, _) = self.feed(feed_forward, &mut read)?;
+        let (fed, _) = self.feed(feed_forward, &mut read, step.ids)?;
         residual_add.add(stream, mixed.add(&fed)?, None)
     }
 
@@ -246,7 +260,9 @@ impl Layer {
             cross.gate_attention(&found, &states)?,
             self.post_mixer_norm.as_ref(),
         )?;
-        self.add_fed(stream, residual_add, |fed| cross.gate_feed_forward(&fed, &states))?;
+        self.add_fed(stream, residual_add, step.ids, |fed| {
+            cross.gate_feed_forward(&fed, &states)
+        })?;
         Ok(())
     }
 }

@@ -21,6 +21,7 @@ use crate::models::decoder::loop_attention::LoopAttention;
 use crate::models::decoder::mamba::Mamba;
 use crate::models::decoder::mamba2::Mamba2;
 use crate::models::decoder::mla::Mla;
+use crate::models::decoder::pooled::PooledAttention;
 use crate::models::decoder::rg_lru::RgLru;
 use crate::models::decoder::rwkv::Rwkv;
 use crate::models::decoder::step::Step;
@@ -32,6 +33,7 @@ pub(super) enum Mixer {
     DeltaNet(Box<DeltaNet>),
     GatedConv(GatedConv),
     Mla(Box<Mla>),
+    Pooled(Box<PooledAttention>),
     CrossAttention(Box<CrossAttention>),
     Linear(Linear),
     KeyConv(Box<KeyConv>),
@@ -75,6 +77,9 @@ impl Mixer {
                 Self::DeltaNet(Box::new(DeltaNet::load(config, &at(name), loading)?))
             }
             decoder::Mixer::Mla(config) => Self::Mla(Box::new(Mla::load(config, &at("self_attn"), loading)?)),
+            decoder::Mixer::Pooled(config) => {
+                Self::Pooled(Box::new(PooledAttention::load(config, &at("self_attn"), loading)?))
+            }
             decoder::Mixer::GatedConv(config) => Self::GatedConv(GatedConv::load(config, &at("conv"), loading)?),
             decoder::Mixer::CrossAttention(config) => {
                 Self::CrossAttention(Box::new(CrossAttention::load(config, &path, loading)?))
@@ -88,6 +93,7 @@ impl Mixer {
     pub(super) fn caches(&self, again: bool) -> Vec<Cache> {
         vec![match self {
             Self::Joint(joint) => return joint.caches(),
+            Self::Pooled(pooled) => return pooled.caches(),
             Self::Linear(_) => return Vec::new(),
             Self::Attention(attention) => return attention.caches(again),
             Self::Mla(mla) => mla.cache(),
@@ -109,6 +115,7 @@ impl Mixer {
             Self::Attention(attention) => Some(attention.mask(again)),
             Self::Joint(joint) => Some(joint.mask()),
             Self::Mla(mla) => Some(mla.mask()),
+            Self::Pooled(pooled) => Some(pooled.mask()),
             Self::DeltaNet(_)
             | Self::GatedConv(_)
             | Self::KeyConv(_)
@@ -132,6 +139,7 @@ impl Mixer {
         match self {
             Self::Attention(attention) => attention.forward(stream, norm, step, caches),
             Self::Mla(mla) => mla.forward(&stream.normed(norm)?, step, caches),
+            Self::Pooled(pooled) => pooled.forward(&stream.normed(norm)?, step, caches),
             Self::DeltaNet(net) => net.forward(&stream.normed(norm)?, caches),
             Self::GatedConv(conv) => conv.forward(&stream.normed(norm)?, caches),
             Self::Linear(linear) => linear.forward_normed(stream, norm),

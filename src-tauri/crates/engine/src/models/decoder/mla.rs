@@ -57,7 +57,7 @@ pub struct Mla {
 
 /// One matrix per head, between the head's width and that of the latent.
 #[derive(Parameters)]
-enum HeadProjection {
+pub(super) enum HeadProjection {
     /// `[heads, own, rank]`.
     Plain(Tensor),
     /// Rows of `own`, quantized along `rank`.
@@ -314,6 +314,22 @@ impl HeadProjection {
         Ok((keys, values))
     }
 
+    /// Matrices `[heads, own, rank]` at `path`, whose rows may lie below one another.
+    pub(super) fn take(weights: &mut Weights<'_>, path: &str, shape: [i32; 3]) -> error::Result<Self> {
+        let [heads, own, rank] = shape;
+        let stored = weights.shape(&format!("{path}.weight"));
+        let matrix = match stored.is_some_and(|stored| stored.len() == 2) {
+            true => weights.take_matrix(path, heads * own, rank)?,
+            false => weights.take_stack(path, &shape)?,
+        };
+        let by_head = |rows: &Tensor| rows.reshape(&[heads, own, -1]);
+        let taken = match computed(matrix)? {
+            Matrix::Plain(rows) => Self::Plain(by_head(&rows)?),
+            Matrix::Quantized(quantized) => Self::QuantizedByHead(quantized.map(by_head)?),
+        };
+        taken.checked(weights)
+    }
+
     /// The same matrices, as numbers if this device multiplies them wrongly as they are.
     fn checked(self, weights: &mut Weights<'_>) -> error::Result<Self> {
         let (Self::QuantizedByHead(quantized) | Self::QuantizedByRank(quantized)) = &self else {
@@ -338,7 +354,7 @@ impl HeadProjection {
     }
 
     /// From the latent's width to each head's: `[1, 1 or heads, length, rank]` to `[1, heads, length, own]`.
-    fn expand(&self, x: &Tensor) -> Result<Tensor> {
+    pub(super) fn expand(&self, x: &Tensor) -> Result<Tensor> {
         match self {
             Self::Plain(matrices) => x.matmul(&matrices.swapaxes(1, 2)?),
             Self::QuantizedByHead(quantized) => x.quantized_matmul(quantized, true),

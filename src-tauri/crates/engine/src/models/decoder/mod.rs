@@ -9,8 +9,10 @@ mod attention_weights;
 mod block_index;
 mod by_head;
 mod cross_attention;
+mod cycles;
 mod delta_net;
 pub mod draft_head;
+mod embedder;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
@@ -33,11 +35,14 @@ mod ngrams;
 mod norm;
 mod output_gate;
 mod plain_mlp;
+mod pool;
+mod pooled;
 mod positions;
 mod residual_add;
 mod rg_lru;
 mod router;
 mod rwkv;
+mod shared_keys;
 mod shortcut;
 mod sparse_moe;
 mod step;
@@ -46,7 +51,7 @@ mod stripes;
 use std::cell::RefCell;
 
 use checkpoint::config::decoder::{
-    self, DecoderConfig, EmbeddingNorm, HalvedLayers, HyperConfig, LmHead, NormConfig, OriginalMark, QueryScaling,
+    self, DecoderConfig, EmbeddingNorm, HyperConfig, LmHead, NormConfig, OriginalMark, QueryScaling,
 };
 use mlx::parameters::Parameters;
 use mlx::recording;
@@ -55,9 +60,11 @@ use mlx::{Dtype, Result};
 
 use crate::cache::{of_layer, Cache};
 use crate::error::{self, Error};
-use crate::layers::{ones, Embedding, Linear, MultimodalRope, ResidualStream, RmsNorm, Rope};
+use crate::layers::{ones, Embedding, Linear, ResidualStream, RmsNorm, Rope};
 use crate::models::Input;
 use crate::weights::Weights;
+use cycles::Cycles;
+use embedder::Embedder;
 use hyper::Streams;
 use layer::Layer;
 use layer_order::LayerOrder;
@@ -78,6 +85,8 @@ pub struct Decoder {
     embed_tokens: Embedding,
     /// The norm of embeddings.
     embedding_norm: Option<Norm>,
+    /// Parts that only a model for embeddings has.
+    embedder: Option<Embedder>,
     /// Tables of short runs of tokens.
     ngrams: Option<Ngrams>,
     /// A vector for each position, added to embeddings.
@@ -87,6 +96,7 @@ pub struct Decoder {
     layers: Vec<Layer>,
     #[parameters(skip)]
     order: LayerOrder,
+    cycles: Option<Cycles>,
     /// True if the last norm ends each of several loops.
     loops_normed: bool,
     ropes: Vec<Rope>,
@@ -122,12 +132,7 @@ impl Decoder {
         let offset = config
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
-        config.renames.iter().for_each(|table| weights.rename(table));
-        match config.halved_layers {
-            Some(HalvedLayers::Numbered) => weights.rename_each(names::of_half),
-            Some(HalvedLayers::Named) => weights.rename_each(names::of_named_half),
-            None => {}
-        }
+        names::rename(config, weights);
         let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
         if config.unit_lm_head {
@@ -181,7 +186,11 @@ impl Decoder {
             .map(|(number, layer)| Layer::load(layer, number as usize, &mut loading))
             .collect::<error::Result<_>>()?;
         let kept = loading.caches;
-        let order = LayerOrder::new(layers.iter().map(|layer| layer.caches.clone()), config.loops);
+        let order = LayerOrder::new(
+            layers.iter().map(|layer| layer.caches.clone()),
+            config.loops,
+            config.cycles,
+        );
         let model = Self {
             hidden_size: config.hidden_size,
             vocabulary: config.vocab_size,
@@ -190,6 +199,7 @@ impl Decoder {
             bidirectional: config.bidirectional,
             lm_head,
             embed_tokens,
+            embedder: Embedder::load(config, dtype, weights)?,
             ngrams: Ngrams::load(config, kept, weights)?,
             embedding_norm,
             embed_positions,
@@ -207,6 +217,7 @@ impl Decoder {
                 .collect(),
             layers,
             order,
+            cycles: Cycles::load(config, dtype, weights)?,
             loops_normed: config.loops_normed,
             ropes,
             chunk: config.layers.iter().find_map(|layer| layer.mixer.attention()?.chunk),
@@ -237,11 +248,6 @@ impl Decoder {
     /// Width of its states.
     pub fn hidden_size(&self) -> u32 {
         self.hidden_size
-    }
-
-    /// The positions of image tokens, if they depend on more than the number of tokens before them.
-    pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
-        self.ropes.iter().find_map(Rope::multimodal_rope)
     }
 
     /// The number of tokens that it reads.
@@ -285,6 +291,9 @@ impl Decoder {
                 between = self.layers[layer].forward_streams(between, &step, caches)?;
             }
             return streams.end(&between);
+        }
+        if let Some(cycles) = &self.cycles {
+            return self.forward_cycles(cycles, embedded, &step, sequences);
         }
         let mut stream = ResidualStream::new(embedded);
         let mut waiting = None;
@@ -336,14 +345,6 @@ impl Decoder {
         sequences.iter().map(offset).collect()
     }
 
-    /// The places `[rows]` of the next `length` positions of each sequence, if they are learned.
-    fn places(&self, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Tensor>> {
-        let learned = self.embed_positions.as_ref();
-        learned
-            .map(|learned| learned.places(length, &self.offsets(sequences)))
-            .transpose()
-    }
-
     /// For sequences whose next `length` positions come.
     fn step<'a>(&'a self, input: &Input<'a>, length: usize, sequences: &[&mut [Cache]]) -> Result<Step<'a>> {
         let offsets = self.offsets(sequences);
@@ -386,8 +387,11 @@ impl Decoder {
             again: false,
             first_loop: RefCell::default(),
             chosen: RefCell::default(),
+            kept: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
+            layer_inputs: None,
+            ids: Some(input.ids),
             images: input.images,
         })
     }

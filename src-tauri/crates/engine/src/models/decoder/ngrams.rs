@@ -18,9 +18,13 @@ pub(super) struct Ngrams {
     /// Tokens before one that are looked at.
     before: i32,
     /// The token that no run goes beyond, and the one that stands for those before it.
-    end: Tensor,
+    end: Option<Tensor>,
     nothing: Tensor,
     tables: Vec<Table>,
+    /// The projection of what all of them have, side by side, if each has none of its own.
+    projection: Option<Linear>,
+    /// True if embeddings are no part of the mean.
+    beside: bool,
     /// The part that each of them has in the sum.
     share: Tensor,
     /// The place of its cache among those of a sequence.
@@ -34,20 +38,29 @@ struct Table {
     factors: Vec<Tensor>,
     rows: Tensor,
     embedding: Embedding,
-    projection: Linear,
+    projection: Option<Linear>,
 }
 
 impl Ngrams {
-    /// Loads `ngram_embeddings` with `embedders` and `post_projs`, if the model has such tables.
+    /// Loads `ngram_embeddings` with `embedders`, and `post_projs` or `post_proj`, if the model has such tables.
     pub(super) fn load(config: &DecoderConfig, place: usize, weights: &mut Weights<'_>) -> error::Result<Option<Self>> {
         let Some(ngrams) = config.ngrams else { return Ok(None) };
         let hidden = config.hidden_size as i32;
-        let tables = (0..ngrams.tables()).map(|table| Table::load(&ngrams, table, config.vocab_size, hidden, weights));
+        let joined = "ngram_embeddings.post_proj";
+        let all = (ngrams.tables() * ngrams.width) as i32;
+        let projection = match weights.has(&format!("{joined}.weight")) {
+            true => Some(Linear::load(weights, joined, all, hidden)?),
+            false => None,
+        };
+        let own = projection.is_none().then_some(hidden);
+        let tables = (0..ngrams.tables()).map(|table| Table::load(&ngrams, table, config.vocab_size, own, weights));
         let tables: Vec<Table> = tables.collect::<error::Result<_>>()?;
         let dtype = weights.dtype("norm.weight");
         let ngrams = Self {
             before: ngrams.neighbors as i32 - 1,
-            end: Tensor::from_i32(&[ngrams.end as i32], &[1]),
+            end: ngrams.end.map(|end| Tensor::from_i32(&[end as i32], &[1])),
+            beside: ngrams.beside,
+            projection,
             nothing: Tensor::from_i32(&[0], &[1]),
             share: Tensor::scalar(1.0 / (1 + tables.len()) as f32, dtype)?,
             tables,
@@ -67,7 +80,8 @@ impl Ngrams {
         self.place
     }
 
-    /// The mean of embeddings `[rows, hidden]` of tokens `[rows]` and what the tables have for the runs that these end.
+    /// The mean of embeddings `[rows, hidden]` of tokens `[rows]` and what the tables have for the runs that these end,
+    /// or embeddings and their part in that mean.
     pub(super) fn add(&self, embedded: &Tensor, ids: &Tensor, caches: &mut [&mut Cache]) -> Result<Tensor> {
         if recording::is_on() {
             return Err(mlx::Error::Unsupported("a recorded step with runs of tokens".into()));
@@ -79,13 +93,25 @@ impl Ngrams {
         let before: Vec<Tensor> = (0..self.before)
             .map(|place| before.slice(1, place, place + 1)?.reshape(&[before.dim(0)]))
             .collect::<Result<_>>()?;
-        let sum = self.tables.iter().try_fold(embedded.clone(), |sum, table| {
+        let found = |table: &Table| {
             let mut run = table.factors.iter().zip(&before);
             let run = run.try_fold(ids.clone(), |sum, (factor, token)| sum.add(&token.mul(factor)?))?;
             let found = table.embedding.forward(&remainder(&run, &table.rows)?)?;
-            sum.add(&table.projection.forward(&found)?)
-        })?;
-        sum.mul(&self.share)
+            table
+                .projection
+                .as_ref()
+                .map_or(Ok(found.clone()), |projection| projection.forward(&found))
+        };
+        let found: Vec<Tensor> = self.tables.iter().map(found).collect::<Result<_>>()?;
+        let found = match &self.projection {
+            Some(projection) => vec![projection.forward(&concatenate(&found.iter().collect::<Vec<_>>(), 1)?)?],
+            None => found,
+        };
+        let sum = |first: Tensor, rest: &[Tensor]| rest.iter().try_fold(first, |sum, part| sum.add(part));
+        match (self.beside, &found[..]) {
+            (true, [first, rest @ ..]) => embedded.add(&sum(first.clone(), rest)?.mul(&self.share)?),
+            (_, all) => sum(embedded.clone(), all)?.mul(&self.share),
+        }
     }
 
     /// The tokens before each of the next ones `[length]` of a sequence, nearest first, `[length, before]`.
@@ -105,7 +131,11 @@ impl Ngrams {
         for place in 1..=self.before {
             let start = self.before - place;
             let token = known.slice(0, start, start + length)?;
-            let ends = token.greater_equal(&self.end)?.mul(&self.end.greater_equal(&token)?)?;
+            let Some(end) = &self.end else {
+                rows.push(token);
+                continue;
+            };
+            let ends = token.greater_equal(end)?.mul(&end.greater_equal(&token)?)?;
             let ended = match beyond {
                 Some(beyond) => beyond.select(&beyond, &ends)?,
                 None => ends,
@@ -127,7 +157,7 @@ impl Table {
         config: &NgramConfig,
         table: u32,
         vocabulary: u32,
-        hidden: i32,
+        hidden: Option<i32>,
         weights: &mut Weights<'_>,
     ) -> error::Result<Self> {
         let wide = |number: u64| Tensor::from_i32(&[number as i32], &[1]).astype(Dtype::Int64);
@@ -138,7 +168,10 @@ impl Table {
             factors: factors.into_iter().map(wide).collect::<Result<_>>()?,
             rows: wide(rows)?,
             embedding: Embedding::load(weights, &path("embedders"), rows as i32, width)?,
-            projection: Linear::load(weights, &path("post_projs"), width, hidden)?,
+            projection: match hidden {
+                Some(hidden) => Some(Linear::load(weights, &path("post_projs"), width, hidden)?),
+                None => None,
+            },
         })
     }
 }
@@ -169,9 +202,11 @@ mod tests {
         connect().unwrap();
         let ngrams = Ngrams {
             before: 2,
-            end: Tensor::from_i32(&[2], &[1]),
+            end: Some(Tensor::from_i32(&[2], &[1])),
             nothing: Tensor::from_i32(&[0], &[1]),
             tables: Vec::new(),
+            projection: None,
+            beside: false,
             share: Tensor::scalar(1.0, Dtype::Float32).unwrap(),
             place: 0,
         };

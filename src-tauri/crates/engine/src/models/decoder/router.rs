@@ -26,6 +26,8 @@ pub(super) struct Router {
     nothing: Option<Tensor>,
     /// The constants of a way to score.
     constants: Constants,
+    /// The experts of each token, `[vocabulary, chosen]`, if nothing else chooses them.
+    by_token: Option<Tensor>,
 }
 
 /// The constants of a way to score.
@@ -74,6 +76,14 @@ impl Router {
             Correction::IfPresent => loading.weights.has(&name),
             Correction::Always | Correction::OfLogits => true,
         };
+        let by_token = || {
+            let shape = [loading.config.vocab_size, config.top_k].map(|number| number as i32);
+            let path = format!("{path}.gate.tid2eid");
+            loading
+                .weights
+                .take_expert_table(&path, shape, config.num_experts as i32)
+        };
+        let by_token = router.hashed.then(by_token).transpose()?;
         let mut correction = || {
             let count = (config.num_experts + router.passing) as i32;
             // ERNIE's files have it as a row.
@@ -84,6 +94,7 @@ impl Router {
         };
         let router = Self {
             config: router,
+            by_token,
             chosen: config.top_k as i32,
             correction: corrects.then(&mut correction).transpose()?,
             factor: (router.factor != 1.0).then(|| scalar(router.factor)).transpose()?,
@@ -105,6 +116,7 @@ impl Router {
         config.scoring == Scoring::Softmax
             && config.normalised
             && config.groups.is_none()
+            && !config.hashed
             && self.correction.is_none()
             && self.cap.is_none()
     }
@@ -116,9 +128,9 @@ impl Router {
         }
     }
 
-    /// For the `logits` `[length, experts]` of the gate the chosen experts and how much each counts, `[length,
+    /// For the `logits` `[length, experts]` of the gate, and the tokens `[length]`, the chosen experts and how much each counts, `[length,
     /// chosen]`.
-    pub(super) fn choose(&self, logits: &Tensor) -> Result<(Tensor, Tensor)> {
+    pub(super) fn choose(&self, logits: &Tensor, ids: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let config = &self.config;
         let alone = self.chooses_alone();
         if alone {
@@ -150,6 +162,7 @@ impl Router {
             ranking = ranking.add(correction)?;
         }
         let indices = match (config.groups, &self.nothing) {
+            _ if self.by_token.is_some() => self.of_tokens(ids)?,
             // Experts of the other groups tie at zero. If a correction pushes those of the best groups below zero, some
             // of the tied are chosen: the first ones, as the reference sorts them.
             (Some(groups), Some(nothing)) => {
@@ -167,6 +180,16 @@ impl Router {
         shares = self.scaled(shares)?;
         let same = shares.dtype() == logits.dtype();
         Ok((indices, if same { shares } else { shares.astype(logits.dtype())? }))
+    }
+}
+
+impl Router {
+    /// The experts `[length, chosen]` of these tokens.
+    fn of_tokens(&self, ids: Option<&Tensor>) -> Result<Tensor> {
+        match (&self.by_token, ids) {
+            (Some(table), Some(ids)) => table.take(ids, 0),
+            _ => Err(mlx::Error::Unsupported("experts of tokens that are not known".into())),
+        }
     }
 }
 

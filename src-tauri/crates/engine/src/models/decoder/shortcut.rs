@@ -33,7 +33,7 @@ impl Shortcut {
         let read = || ResidualStream::new(normed.clone());
         Ok((
             self.mlp.forward_normed(&mut read(), None)?,
-            self.experts.forward(&mut read(), None)?,
+            self.experts.forward(&mut read(), None, None)?,
         ))
     }
 }

@@ -137,7 +137,12 @@ impl SparseMoe {
     }
 
     /// The output for the normed stream, `[length, hidden]`.
-    pub fn forward(&self, stream: &mut ResidualStream<'_>, norm: Option<&RmsNorm>) -> Result<Tensor> {
+    pub fn forward(
+        &self,
+        stream: &mut ResidualStream<'_>,
+        norm: Option<&RmsNorm>,
+        ids: Option<&Tensor>,
+    ) -> Result<Tensor> {
         if let Some(routed) = self.routed(stream, norm)? {
             let shares = self.router.scaled(routed.shares)?;
             let fed = self.feed(&routed.normed, &routed.experts, &shares)?;
@@ -153,7 +158,7 @@ impl SparseMoe {
             Balance::Sum | Balance::Mean => numbers.clone(),
             Balance::Gated | Balance::Shares => numbers.slice(1, 0, self.count)?,
         };
-        let (indices, shares) = self.router.choose(&routed)?;
+        let (indices, shares) = self.router.choose(&routed, ids)?;
         let fed = match &self.one {
             None if self.passing.is_some() => self.feed_or_pass(x, indices, shares)?,
             None => self.feed(x, &indices, &shares)?,

@@ -30,10 +30,16 @@ pub(super) struct Step<'a> {
     pub(super) first_loop: RefCell<Vec<Vec<KvView>>>,
     /// The positions that the last index chose, for each sequence.
     pub(super) chosen: RefCell<Vec<Chosen>>,
+    /// The keys and values that each sequence saw in the last layer that others read.
+    pub(super) kept: RefCell<Vec<KvView>>,
     /// The values of the first layer, if others mix them with theirs.
     pub(super) first_values: RefCell<Option<Tensor>>,
     /// The stream before the first layer, if layers add it.
     pub(super) embedded: Option<Tensor>,
+    /// The tokens `[rows]`, if they are read one after another.
+    pub(super) ids: Option<&'a Tensor>,
+    /// The inputs of all layers, `[rows, layers, width]`, if they have any beside the stream.
+    pub(super) layer_inputs: Option<Tensor>,
     /// Images of the chunk.
     pub(super) images: &'a [ChunkImage],
 }

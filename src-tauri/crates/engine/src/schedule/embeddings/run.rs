@@ -212,7 +212,7 @@ impl EmbeddingRun {
         let mut count = 0;
         for text in &self.texts {
             let tokens = text.ids.len();
-            if count > 0 && rows + tokens > room {
+            if count > 0 && (rows + tokens > room || !model.packs()) {
                 break;
             }
             (rows, count) = (rows + tokens, count + 1);
