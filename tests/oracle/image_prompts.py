@@ -62,8 +62,8 @@ def beside(rows, columns):
 
 GRIDS = [(1, 1), (3, 2), (2, 5)]
 TILES = [(0, 0), (2, 3), (1, 2)]
-# Families without a token for an image. All encode the texts around one apart.
-ADDED = ("llava_qwen2", "phi4-siglip")
+# Families whose tokenizers may lack the token for an image, and how it is spelled. All encode the texts around one apart.
+ADDED = {"llava_qwen2": "<image>", "llava-qwen2": "<image>", "phi3_v": "<|image|>", "phi4-siglip": "<image>"}
 
 
 class Family:
@@ -81,7 +81,7 @@ class Family:
 
         module, _, name = self.processor.rpartition(".")
         if self.model_type in ADDED:
-            return grid(*GRIDS[index]), "<image>", "<image>"
+            return grid(*GRIDS[index]), "<image>", ADDED[self.model_type]
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
         shape = GRIDS[index]
         side = 2 if self.model_type == "cohere2_vision" else 16
@@ -131,6 +131,8 @@ class Family:
             inputs = {"grids": [[rows, columns]], "num_patches_per_image": [count], "target_sizes": numpy.array([[4, 12]] + [[8, 8]] * (count - 1))}
             plan = tiled(rows, columns, 4, 3)
             return plan, "IMAGE_ID" + processor.replace_image_token(inputs, 0, image_token_divisor=16), processor.image_token
+        elif self.model_type == "multi_modality":
+            processor.num_image_tokens = rows * columns
         elif self.model_type == "mllama":
             plan = beside(*[(1, 1), (2, 2), (1, 3)][index])
         elif self.model_type == "hunyuan_vl":
@@ -188,6 +190,11 @@ FAMILIES = [
            {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>", "image_start_token": "<image>", "image_end_token": "</image>",
             "slice_start_token": "<slice>", "slice_end_token": "</slice>", "image_id_start_token": "<image_id>", "image_id_end_token": "</image_id>"}),
     Family("llava_qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
+    Family("llava-qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
+    Family("phi3_v", "", plain("<|image|>\\n", "<|user|>", "<|end|>"), ["<|endoftext|>", "<|end|>", "<|user|>"]),
+    Family("multi_modality", "janus.processing_janus.JanusProcessor", plain("<image_placeholder>\\n", "<|User|>", "<|Assistant|>"),
+           ["<|User|>", "<|Assistant|>", "<begin_of_image>", "<image_placeholder>", "<end_of_image>"],
+           {"image_token": "<image_placeholder>", "boi_token": "<begin_of_image>", "eoi_token": "<end_of_image>"}),
     Family("phi4-siglip", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("mllama", "mllama.processing_mllama.MllamaProcessor", llama(),
            ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"]),

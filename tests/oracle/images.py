@@ -5,8 +5,8 @@
 DIR/images/NAME holds image files of all kinds and DIR/images/NAME.rgb what Pillow decodes of each (over white, upright, 8 bits, row by row).
 DIR/processors/NAME holds a processor's file and a `config.json` beside it. DIR/expected.json says for every processor and image the grids, tokens and the
 SHA-256 of each view's numbers, `error` where the processor refuses the image. DIR/resize.json has the SHA-256 of Pillow's resizes.
-Written for Pillow 12.3.0 and transformers 5.23; the processors computed with Pillow are asked, never those of torchvision. LFM2-VL, Kimi-VL and Falcon-OCR have none
-of that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
+Written for Pillow 12.3.0 and transformers 5.23; the processors computed with Pillow are asked, never those of torchvision. LFM2-VL, Kimi-VL, Falcon-OCR, Bunny,
+Janus and Phi 3 Vision have none of that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
 """
 import argparse
 import hashlib
@@ -302,10 +302,10 @@ def steps(values, mean=0.5, std=0.5):
     return np.rint((np.asarray(values, dtype=np.float64) * std + mean) * 255).astype(np.uint8)
 
 
-def numbers(pixels):
+def numbers(pixels, mean=(0.5,) * 3, std=(0.5,) * 3):
     """[3, height, width] of steps, as transformers makes numbers of them."""
     scaled = rescale(pixels, 1 / 255, input_data_format="channels_first")
-    return normalize(scaled, [0.5] * 3, [0.5] * 3, input_data_format="channels_first")
+    return normalize(scaled, mean, std, input_data_format="channels_first")
 
 
 def functions(file):
@@ -320,6 +320,41 @@ def functions(file):
     found = {"np": np, "lru_cache": lru_cache}
     exec(compile(tree, file, "exec"), found)
     return found
+
+
+def squares():
+    """Processors of mlx-vlm's that make one square of an image, and those of Phi 3 that make several."""
+    from mlx_vlm.models.base import expand2square
+    from mlx_vlm.models.llava_bunny.llava_bunny import ImageProcessor as Bunny
+    from mlx_vlm.models.multi_modality.multi_modality import ImageProcessor as Janus
+    from mlx_vlm.models.phi3_v.processing_phi3_v import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD, Phi3VImageProcessor
+
+    bunny, janus, phi3 = Bunny(), Janus({"vision_config": {"params": {}}}), Phi3VImageProcessor(num_crops=16)
+    mean, std = (np.array(numbers)[:, None, None] for numbers in (OPENAI_CLIP_MEAN, OPENAI_CLIP_STD))
+
+    def of_bunny(image):
+        return answer([numbers(steps(bunny.preprocess([image])[0]))], 729)
+
+    def of_bunny_padded(image):
+        """As the code beside the weights does if the config asks for it."""
+        return of_bunny(expand2square(image, (127, 127, 127)))
+
+    def of_janus(image):
+        return answer([numbers(steps(janus.preprocess([image])[0]))], 576)
+
+    def of_phi3(image):
+        views, (height, width) = phi3._process_single_image(image)
+        whole, *tiles = [numbers(steps(view, mean, std), OPENAI_CLIP_MEAN, OPENAI_CLIP_STD) for view in views]
+        return answer([*tiles, whole], phi3.calc_num_image_tokens(image), height // 336, width // 336)
+
+    half = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    siglip = {"image_processor_type": "SiglipImageProcessor", "size": {"height": 384, "width": 384}, **half}
+    vlm = {"image_processor_type": "VLMImageProcessor", "image_size": 384, "min_size": 14, "background_color": [127, 127, 127], **half}
+    return [("llava_bunny", siglip, {"model_type": "llava-qwen2"}, of_bunny),
+            ("llava_bunny_pad", siglip, {"model_type": "bunny-llama", "image_aspect_ratio": "pad"}, of_bunny_padded),
+            ("janus", vlm, {"model_type": "multi_modality", "vision_config": {"params": {"image_size": 384}}}, of_janus),
+            ("phi3_v", {"image_processor_type": "Phi3VImageProcessor", "num_crops": 16, "image_mean": list(OPENAI_CLIP_MEAN),
+                        "image_std": list(OPENAI_CLIP_STD)}, {"model_type": "phi3_v"}, of_phi3)]
 
 
 def others():
@@ -374,7 +409,7 @@ def others():
             ("kimi_vl", {"image_processor_type": "KimiVLImageProcessor", "patch_size": 14, "in_token_limit": 4096, "pad_input": True,
                          "image_mean": [0.5] * 3, "image_std": [0.5] * 3}, {"model_type": "kimi_vl"}, of_kimi),
             ("lfm2_vl", {"image_processor_type": "Lfm2VlImageProcessorFast", "resample": 2, "do_resize": False}, {"model_type": "lfm2_vl"}, of_lfm2),
-            ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon)]
+            ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon), *squares()]
 
 
 def asked(name, process, taken, images):

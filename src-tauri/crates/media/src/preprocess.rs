@@ -24,7 +24,11 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             "it has another number of pixels than its size says".into(),
         ));
     }
-    let numbers = Numbers::of(&processor.scaling);
+    let around = match processor.sizing.is_on_mean() {
+        true => mean_colour(&processor.scaling),
+        false => [0; 3],
+    };
+    let numbers = Numbers::of(&processor.scaling, around);
     let original = RgbRef {
         rgb: &image.rgb,
         size: (image.width, image.height),
@@ -35,7 +39,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             .as_ref()
             .map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
         let resized = match processor.sizing.is_squared() {
-            true => resize_squared(from.rgb, from.size, *step, processor.filter),
+            true => resize_squared(from.rgb, from.size, *step, around, processor.filter),
             false => from.resized(*step, processor),
         };
         last = Some((resized, *step));
@@ -83,6 +87,12 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
     Ok(views)
 }
 
+/// The steps next below what is subtracted of each color.
+fn mean_colour(scaling: &Scaling) -> [u8; 3] {
+    let mean = scaling.normalization.map_or([0.0; 3], |(mean, _)| mean);
+    mean.map(|mean| (f64::from(mean) * 255.0) as u8)
+}
+
 /// Borrowed pixels of red, green and blue, row by row.
 #[derive(Clone, Copy)]
 struct RgbRef<'a> {
@@ -111,10 +121,14 @@ impl<'a> RgbRef<'a> {
 }
 
 /// The results for each of the 256 values of red, green and blue.
-struct Numbers([[f32; 256]; 3]);
+struct Numbers {
+    of_steps: [[f32; 256]; 3],
+    /// The color where a canvas is larger than its image.
+    around: [u8; 3],
+}
 
 impl Numbers {
-    fn of(scaling: &Scaling) -> Self {
+    fn of(scaling: &Scaling, around: [u8; 3]) -> Self {
         let mut numbers = [[0.0; 256]; 3];
         for (colour, numbers) in numbers.iter_mut().enumerate() {
             for (step, number) in numbers.iter_mut().enumerate() {
@@ -127,7 +141,10 @@ impl Numbers {
                     .map_or(scaled, |(mean, std)| (scaled - mean[colour]) / std[colour]);
             }
         }
-        Self(numbers)
+        Self {
+            of_steps: numbers,
+            around,
+        }
     }
 
     /// The numbers of a view whose corner lies here.
@@ -161,14 +178,14 @@ impl Numbers {
     fn planes(&self, pixels: &RgbRef, (left, top): (i64, i64), view: &View) -> ViewPixels {
         let (width, height) = (view.width as usize, view.height as usize);
         let mut values = Vec::with_capacity(3 * width * height);
-        for (colour, numbers) in self.0.iter().enumerate() {
+        for (colour, numbers) in self.of_steps.iter().enumerate() {
+            let around = numbers[usize::from(self.around[colour])];
             for row in 0..view.height {
                 let (before, steps) = pixels.row(left, top + i64::from(row), view.width);
                 let start = values.len();
-                values.resize(start + before as usize, numbers[0]);
+                values.resize(start + before as usize, around);
                 values.extend(steps.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
-                // Black where a canvas is larger than its image.
-                values.resize(start + width, numbers[0]);
+                values.resize(start + width, around);
             }
         }
         ViewPixels {
@@ -192,7 +209,7 @@ impl Numbers {
             let lines = (0..order.side).map(|line| pixels.row(left, top + i64::from(line), order.side).1);
             match order.colour_by_colour {
                 true => {
-                    for (colour, numbers) in self.0.iter().enumerate() {
+                    for (colour, numbers) in self.of_steps.iter().enumerate() {
                         let start = values.len();
                         for line in lines.clone() {
                             values.extend(line.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
@@ -206,9 +223,9 @@ impl Numbers {
                 false => {
                     for line in lines {
                         let pixels = line.chunks_exact(3);
-                        values.extend(
-                            pixels.flat_map(|pixel| [0, 1, 2].map(|colour| self.0[colour][usize::from(pixel[colour])])),
-                        );
+                        values.extend(pixels.flat_map(|pixel| {
+                            [0, 1, 2].map(|colour| self.of_steps[colour][usize::from(pixel[colour])])
+                        }));
                     }
                 }
             }

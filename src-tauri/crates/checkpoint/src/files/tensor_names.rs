@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 21] = [
+const UNUSED: [&str; 25] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -16,6 +16,10 @@ const UNUSED: [&str; 21] = [
     "embed_audio.",
     "embed_vision.",
     "vision_embedder.",
+    "vision_embed_tokens.",
+    "aligner.",
+    "gen_embed.",
+    "gen_head.",
     "talker.",
     "code2wav.",
     "rotary_emb",
@@ -31,7 +35,7 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 16] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -41,6 +45,8 @@ const PARTS: [&str; 14] = [
     "vit_merger.",
     "merger.mlp.",
     "embed_vision.",
+    "vision_embed_tokens.",
+    "aligner.",
     "connector.",
     "mlp1.",
     "mlp_AR.",

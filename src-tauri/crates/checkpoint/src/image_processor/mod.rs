@@ -14,6 +14,7 @@ mod processor_config;
 mod sizing;
 mod slices;
 mod smart_resize;
+mod stretched_tiles;
 mod tiles;
 mod view;
 
@@ -23,6 +24,7 @@ pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
 pub use sizing::{Padded, Sizing};
 pub use slices::Slices;
 pub use smart_resize::{Enlarging, Features, SmartResize};
+pub use stretched_tiles::StretchedTiles;
 pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TileChoice, TiledCanvas};
 
 /// More pixels than any plan has: 16,384 tokens of 32 by 32, twice.

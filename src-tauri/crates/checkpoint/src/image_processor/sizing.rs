@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::view::{merged, single};
 use super::{
-    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, NaFlex, RatioTiles, Slices, SmartResize, TiledCanvas,
-    View,
+    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, NaFlex, RatioTiles, Slices, SmartResize,
+    StretchedTiles, TiledCanvas, View,
 };
 use crate::error::{Error, Result};
 
@@ -61,10 +61,20 @@ pub enum Sizing {
     Padded(Padded),
     /// Tiles of a canvas in whose corner the image stands (Llama 3.2).
     TiledCanvas(TiledCanvas),
-    /// A square, with black on both sides of the shorter one before it is resized (FastVLM).
+    /// A square, with the mean color on both sides of the shorter one before it is resized, which is black in FastVLM
+    /// (FastVLM, Bunny).
     Square {
         /// Its side.
         side: u32,
+        /// The side of a patch.
+        patch: u32,
+    },
+    /// The longer side to that of a square, in whose middle the image stands on the mean color (Janus).
+    Boxed {
+        /// The side of the square.
+        side: u32,
+        /// The shortest side of the image in it.
+        least: u32,
         /// The side of a patch.
         patch: u32,
     },
@@ -76,12 +86,14 @@ pub enum Sizing {
     Cropped(Cropped),
     /// Tiles of a canvas in whose middle the image stands, and the whole (LLaVA-NeXT, LLaVA-OneVision).
     AnyResolution(AnyResolution),
+    /// The image stretched to whole tiles, then the same in one more (Phi 3 Vision).
+    StretchedTiles(StretchedTiles),
 }
 
 impl Sizing {
     /// True if the full view after the tiles is made from the original, not from the resized image that was cut.
     pub fn whole_is_of_original(&self) -> bool {
-        !matches!(self, Self::ImageSplitting(_))
+        !matches!(self, Self::ImageSplitting(_) | Self::StretchedTiles(_))
     }
 
     /// True if images become squares before they are resized.
@@ -91,7 +103,12 @@ impl Sizing {
 
     /// True if the middle of the resized image is that of what the tower sees; otherwise their corners are the same.
     pub fn is_centered(&self) -> bool {
-        matches!(self, Self::Cropped(_) | Self::AnyResolution(_))
+        matches!(self, Self::Cropped(_) | Self::AnyResolution(_) | Self::Boxed { .. })
+    }
+
+    /// True if the mean color lies around images, and not black.
+    pub fn is_on_mean(&self) -> bool {
+        matches!(self, Self::Square { .. } | Self::Boxed { .. })
     }
 
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
@@ -122,10 +139,12 @@ impl Sizing {
             Self::Padded(rule) => Ok(rule.plan(width, height, detail)),
             Self::TiledCanvas(rule) => Ok(rule.plan(width, height, detail)),
             Self::Square { side, patch } => Ok(single(merged(*side, *side, *patch, 1))),
+            Self::Boxed { side, least, patch } => Ok(boxed((width, height), *side, *least, *patch)),
             Self::NaFlex(rule) => Ok(rule.plan(width, height, detail)),
             Self::Slices(rule) => Ok(rule.plan(width, height, detail)),
             Self::Cropped(rule) => rule.plan(width, height),
             Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),
+            Self::StretchedTiles(rule) => rule.plan(width, height, detail),
         }
     }
 }
@@ -207,6 +226,17 @@ fn budget(width: u32, height: u32, patch: u32, pool: u32, tokens: u32) -> Result
         _ => {}
     }
     Ok(single(merged(across, down, patch, pool)))
+}
+
+fn boxed((width, height): (u32, u32), side: u32, least: u32, patch: u32) -> ImagePlan {
+    let longer = f64::from(width.max(height));
+    let sized = |pixels: u32| ((f64::from(pixels) / longer * f64::from(side)) as u32).max(least);
+    let size = (sized(width), sized(height));
+    ImagePlan {
+        resized: size,
+        steps: vec![size],
+        ..single(merged(side, side, patch, 1))
+    }
 }
 
 fn longest(size: (u32, u32), mut most: (u32, u32), patch: u32, merge: u32, detail: ImageDetail) -> ImagePlan {

@@ -19,7 +19,6 @@ pub(super) const TEXT: &[Model] = &[
 
 /// Models that answer questions about images, too.
 pub(super) const VISION: &[Model] = &[
-    ("Bunny", &["llava_bunny", "llava-qwen2", "bunny-llama"]),
     ("Cohere Compass", &["cohere_compass"]),
     (
         "DeepSeek-OCR",
@@ -36,7 +35,6 @@ pub(super) const VISION: &[Model] = &[
     ("Idefics 2", &["idefics2"]),
     ("IndicOCR", &["indic_ocr"]),
     ("Inkling", &["inkling", "inkling_mm_model"]),
-    ("Janus", &["multi_modality"]),
     ("Jina VLM", &["jina_vlm", "jvlm"]),
     ("Kimi K3", &["kimi_k3"]),
     ("LLM-jp-VL", &["llmjpvl"]),
@@ -56,7 +54,6 @@ pub(super) const VISION: &[Model] = &[
     ),
     ("Nemotron Parse", &["nemotron_parse"]),
     ("PaliGemma", &["paligemma"]),
-    ("Phi 3 Vision", &["phi3_v"]),
     ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
     ("Qwen 4 Exp", &["qwen4_exp"]),

@@ -97,7 +97,7 @@ const MOST_TAPS: usize = 16;
 
 /// The language part. Published configs leave out what is as in the class of its type: the width, the layers, the
 /// heads, the width of the networks and the tokens.
-fn language_part(source: Source<'_>) -> Result<Family, Error> {
+pub(super) fn language_part(source: Source<'_>) -> Result<Family, Error> {
     let defaults = match source.text.text("model_type")?.as_deref() {
         None | Some("llama") => [4096, 32, 32, 11_008, 32_000],
         Some("mistral") => [4096, 32, 32, 14_336, 32_000],
@@ -151,6 +151,12 @@ pub struct LlavaConfig {
 pub enum LlavaProjector {
     /// Two projections, patch by patch, as wide inside as the language part.
     Network(EncoderActivation),
+    /// The patches of each block side by side, in grids whose rows end with a mark, through two projections together
+    /// with the marks (Phi 3 Vision).
+    Marked {
+        /// Patches along a side of a block.
+        merge: u32,
+    },
     /// The patches of each block side by side, through a gated network (Aya Vision).
     Gated {
         /// Patches along a side of a block.
@@ -243,7 +249,8 @@ fn parse(vision: Fields<'_>, top: Fields<'_>, kept: &str, layer: i32, row_ends: 
     Ok(VisionConfig::Llava(config))
 }
 
-fn tower(
+/// A tower of CLIP or SigLIP with this projector.
+pub(super) fn tower(
     vision: Fields<'_>,
     top: Fields<'_>,
     kept: &str,
@@ -319,6 +326,7 @@ impl LlavaConfig {
                 let others = cost.others + inputs * inputs;
                 VisionCost { others, ..cost }
             }
+            LlavaProjector::Marked { merge } => cost.joined(merge),
             LlavaProjector::Gated { merge, width, .. } => {
                 let inside = u64::from(width) * cost.hidden * u64::from(merge).pow(2);
                 let cost = cost.joined(merge);

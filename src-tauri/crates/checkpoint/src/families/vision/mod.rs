@@ -2,17 +2,20 @@
 //! family that has no other file. True if a model sees is told by its weights as well: conversions for text alone keep
 //! the description and leave the tower out.
 
+pub(crate) mod bunny;
 pub(crate) mod falcon_ocr;
 pub(crate) mod fastvit;
 pub(crate) mod gemma4;
 pub(crate) mod glm;
 pub(crate) mod hunyuan;
 pub(crate) mod internvit;
+pub(crate) mod janus;
 pub(crate) mod llava;
 pub(crate) mod minicpmv;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
 pub(crate) mod moonvit;
+pub(crate) mod phi3v;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
 mod shape;

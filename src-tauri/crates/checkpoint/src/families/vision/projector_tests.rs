@@ -4,7 +4,7 @@
 use serde_json::{json, Value};
 
 use super::family_tests::{llama, tower};
-use super::{LlavaProjector, VisionConfig};
+use super::{LlavaConfig, LlavaProjector, VisionConfig};
 use crate::{Family, ModelConfig};
 
 #[test]
@@ -177,6 +177,101 @@ fn phi_4_reads_states_before_the_last_layer() {
         config[field] = value.clone();
         assert_eq!(read(&config), None, "{field} {value}");
     }
+}
+
+/// Fields of a config with which a tower is read, each changed to one with which none is.
+fn check_refusals(config: &Value, changes: &[(&str, Value)]) {
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision;
+    assert!(read(config).is_some());
+    for (pointer, value) in changes {
+        let mut config = config.clone();
+        let (object, field) = pointer.rsplit_once('/').unwrap();
+        config.pointer_mut(object).unwrap()[field] = value.clone();
+        assert_eq!(read(&config), None, "{pointer} {value}");
+    }
+}
+
+fn llava_of(config: &Value) -> LlavaConfig {
+    match ModelConfig::parse(&config.to_string()).unwrap().vision {
+        Some(VisionConfig::Llava(tower)) => tower,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn bunny_tells_of_its_tower_by_a_name() {
+    let mut config = llama("bunny-llama");
+    config["mm_vision_tower"] = json!("google/siglip-so400m-patch14-384");
+    let tower = llava_of(&config);
+    assert_eq!(
+        (tower.shape.hidden_size, tower.taps.as_slice(), tower.side),
+        (1152, &[27][..], 27)
+    );
+    config["vision_config"] = json!({});
+    check_refusals(
+        &config,
+        &[
+            ("/mm_vision_tower", json!("openai/clip-vit-large-patch14-336")),
+            ("/mm_projector_type", json!("linear")),
+            ("/use_s2", json!(true)),
+            ("/vision_config", json!([])),
+            ("/vision_config/num_hidden_layers", json!(u32::MAX)),
+            ("/vision_config/image_size", json!(0)),
+        ],
+    );
+}
+
+#[test]
+fn janus_sees_and_deepseek_vl_does_not() {
+    // As Janus-Pro-7B has it.
+    let params = json!({"image_size": 384, "model_name": "siglip_large_patch16_384", "select_feature": "same", "select_layer": -1});
+    let aligner = json!({"depth": 2, "input_dim": 1024, "n_embed": 4096, "projector_type": "mlp_gelu"});
+    let config = json!({
+        "model_type": "multi_modality",
+        "language_config": {"max_position_embeddings": 16384, "model_type": "llama", "num_hidden_layers": 30, "vocab_size": 102400},
+        "vision_config": {"cls": "CLIPVisionTower", "model_type": "vision", "params": params},
+        "aligner_config": {"cls": "MlpProjector", "model_type": "aligner", "params": aligner},
+        "gen_vision_config": {"cls": "VQ-16", "model_type": "gen_vision", "params": {"n_embed": 8}}});
+    let tower = llava_of(&config);
+    assert_eq!((tower.shape.layers, tower.side, tower.shape.eps), (24, 24, 1e-6));
+    assert!(tower.post_norm && !tower.class_token);
+    let parameters = ModelConfig::parse(&config.to_string()).unwrap().parameters() as f64;
+    assert!((6.6e9..7.4e9).contains(&parameters), "{parameters}");
+    check_refusals(
+        &config,
+        &[
+            ("/gen_vision_config", Value::Null),
+            ("/vision_config/cls", json!("HybridVisionTower")),
+            ("/vision_config/params/model_name", json!("sam_b_downsample")),
+            ("/vision_config/params/select_layer", json!(-2)),
+            ("/vision_config/params/image_size", json!(u32::MAX)),
+            ("/aligner_config/params/projector_type", json!("linear")),
+            ("/aligner_config/params/depth", json!(3)),
+        ],
+    );
+}
+
+#[test]
+fn phi_3_vision_has_the_one_tower_of_its_name() {
+    let mut config = llama("phi3_v");
+    config["img_processor"] = json!({"name": "clip_vision_model", "image_dim_out": 1024, "num_img_tokens": 144});
+    config["embd_layer"] = json!({"hd_transform_order": "sub_glb", "projection_cls": "mlp", "use_hd_transform": true, "with_learnable_separator": true});
+    let tower = llava_of(&config);
+    assert_eq!(
+        (tower.taps.as_slice(), tower.side, tower.projector),
+        (&[23][..], 24, LlavaProjector::Marked { merge: 2 })
+    );
+    check_refusals(
+        &config,
+        &[
+            ("/img_processor/name", json!("siglip")),
+            ("/img_processor/layer_idx", json!(-1)),
+            ("/embd_layer/hd_transform_order", json!("glb_sub")),
+            ("/embd_layer/projection_cls", json!("linear")),
+            ("/embd_layer/use_hd_transform", json!(false)),
+            ("/vision_config", json!({"image_size": 350})),
+        ],
+    );
 }
 
 #[test]

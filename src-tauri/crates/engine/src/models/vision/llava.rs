@@ -1,6 +1,6 @@
 //! CLIP and SigLIP with the projectors of LLaVA and models like it. References: transformers' `modeling_clip.py`,
-//! `modeling_siglip.py`, `modeling_llava.py`, `modeling_llava_next.py`, `modeling_llava_onevision.py` and
-//! `modeling_aya_vision.py`.
+//! `modeling_siglip.py`, `modeling_llava.py`, `modeling_llava_next.py`, `modeling_llava_onevision.py`,
+//! `modeling_aya_vision.py` and `modeling_janus.py`; `image_embedding_phi3_v.py` beside the weights of Phi 3 Vision.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::image_processor::JoinedTiles;
@@ -16,16 +16,36 @@ use super::attention::PatchMask;
 use super::block::Mlp;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
-use super::stack::{first_with, join_blocks, load_mlp, BlockNames, Stack};
+use super::stack::{first_with, join_blocks, load_mlp, network_names, BlockNames, Stack};
 use super::{ImageEmbeddings, LayerHook, ViewInput};
 use crate::error::{self, Error};
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise};
 use crate::weights::Weights;
 
 /// The paths at which conversions and originals keep the vision encoder.
-const PLACES: [&str; 3] = ["vision_tower.vision_model", "vision_tower", "vision_model"];
+const PLACES: [&str; 5] = [
+    "vision_tower.vision_tower.vision_model",
+    "vision_embed_tokens.img_processor.vision_model",
+    "vision_tower.vision_model",
+    "vision_tower",
+    "vision_model",
+];
 
 const PROJECTOR: &str = "multi_modal_projector";
+
+/// The path of the encoder in Janus, whose parts have timm's names.
+const TIMM: &str = "vision_model.vision_tower";
+
+/// Layers by timm's names.
+const TIMM_BLOCK: BlockNames = BlockNames {
+    norms: ["norm1", "norm2"],
+    qkv: &["attn.qkv"],
+    output: "attn.proj",
+    ..BlockNames::CLIP
+};
+
+/// The path of the projector and the marks of Phi 3 Vision.
+const MARKED: &str = "vision_embed_tokens";
 
 /// A vision encoder with its projector.
 #[derive(Parameters)]
@@ -43,13 +63,17 @@ pub struct LlavaTower {
     projector: Projector,
     /// The factor of features and marks.
     multiplier: Option<Tensor>,
-    /// The mark after each row of a grid of tiles, `[1, 1, width of the language part]`.
+    /// The mark after each row of a grid of tiles, `[1, 1, width of the language part]`; in Phi 3 Vision as wide as the
+    /// states of a block.
     row_end: Option<Tensor>,
+    /// The mark between the grid of all tiles and that of the whole image, `[1, states of a block]` (Phi 3 Vision).
+    between: Option<Tensor>,
 }
 
 #[derive(Parameters)]
 enum Projector {
     Network(Box<Mlp>),
+    Marked(Box<Mlp>),
     Gated(Box<GatedNetwork>),
 }
 
@@ -66,12 +90,37 @@ impl LlavaTower {
     pub(super) fn load(config: &LlavaConfig, outputs: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         let shape = &config.shape;
         let (hidden, side, outputs) = (shape.hidden_size as i32, shape.patch_size as i32, outputs as i32);
-        let path = first_with(weights, &PLACES, "embeddings.patch_embedding.weight");
-        let (embeddings, layers) = (format!("{path}.embeddings"), format!("{path}.encoder.layers"));
-        let dtype = weights.dtype(&format!("{layers}.0.layer_norm1.weight"));
         let (patches, first) = ((config.side * config.side) as i32, i32::from(config.class_token));
-        let positions = format!("{embeddings}.position_embedding");
-        let positions = Embedding::load(weights, &positions, first + patches, hidden)?.into_numbers()?;
+        let timm = weights.has(&format!("{TIMM}.patch_embed.proj.weight"));
+        let path = match timm {
+            true => TIMM.to_owned(),
+            false => first_with(weights, &PLACES, "embeddings.patch_embedding.weight"),
+        };
+        let embeddings = format!("{path}.embeddings");
+        let (patch_embedding, layers, after, names) = match timm {
+            true => (
+                format!("{path}.patch_embed.proj"),
+                format!("{path}.blocks"),
+                "norm",
+                &TIMM_BLOCK,
+            ),
+            false => (
+                format!("{embeddings}.patch_embedding"),
+                format!("{path}.encoder.layers"),
+                "post_layernorm",
+                &BlockNames::CLIP,
+            ),
+        };
+        let dtype = weights.dtype(&format!("{layers}.0.{}.weight", names.norms[0]));
+        let positions = match timm {
+            true => weights
+                .take(&format!("{path}.pos_embed"), &[1, first + patches, hidden])?
+                .reshape(&[first + patches, hidden])?,
+            false => {
+                let table = format!("{embeddings}.position_embedding");
+                Embedding::load(weights, &table, first + patches, hidden)?.into_numbers()?
+            }
+        };
         let class = match config.class_token {
             true => {
                 let class = weights.take(&format!("{embeddings}.class_embedding"), &[hidden])?;
@@ -84,32 +133,42 @@ impl LlavaTower {
             false => None,
         };
         let positions = positions.slice(0, first, first + patches)?.contiguous()?;
-        let after = || LayerNorm::load(weights, &format!("{path}.post_layernorm"), hidden, shape.eps);
+        let after = || LayerNorm::load(weights, &format!("{path}.{after}"), hidden, shape.eps);
         let post_layernorm = config.post_norm.then(after).transpose()?;
         let multiplier = config
             .multiplier
             .map(|factor| Tensor::scalar(factor, dtype))
             .transpose()?;
-        let row_end = match config.row_ends {
-            true => Some(weights.take("image_newline", &[outputs])?.reshape(&[1, 1, outputs])?),
-            false => None,
+        let (row_end, between) = match config.projector {
+            LlavaProjector::Marked { merge } => {
+                let block = hidden * (merge * merge) as i32;
+                let end = weights.take(&format!("{MARKED}.sub_GN"), &[1, 1, 1, block])?;
+                let between = weights.take(&format!("{MARKED}.glb_GN"), &[1, 1, block])?;
+                (Some(end.reshape(&[1, 1, block])?), Some(between.reshape(&[1, block])?))
+            }
+            _ if config.row_ends => {
+                let end = weights.take("image_newline", &[outputs])?.reshape(&[1, 1, outputs])?;
+                (Some(end), None)
+            }
+            _ => (None, None),
         };
         let row_end = match (row_end, &multiplier) {
             (Some(end), Some(factor)) => Some(end.mul(factor)?),
             (end, _) => end,
         };
-        weights.materialize([&positions].into_iter().chain(&row_end))?;
-        let (patch_embedding, order) = (format!("{embeddings}.patch_embedding"), PatchOrder::PixelByPixel);
+        weights.materialize([&positions].into_iter().chain(&row_end).chain(&between))?;
+        let order = PatchOrder::PixelByPixel;
         Ok(Self {
             dtype,
             patch_embedding: load_patch_linear(weights, &patch_embedding, COLOURS * side * side, hidden, order)?,
             class,
             positions,
-            stack: Stack::load(&layers, &BlockNames::CLIP, shape, dtype, weights)?,
+            stack: Stack::load(&layers, names, shape, dtype, weights)?,
             post_layernorm,
             projector: Projector::load(config, outputs, dtype, weights)?,
             multiplier,
             row_end,
+            between,
             config: config.clone(),
         })
     }
@@ -165,7 +224,8 @@ impl LlavaTower {
     }
 
     /// Encodes the views of one image, the whole image last: its features first, then those of all tiles as one grid,
-    /// row after row with a mark behind each.
+    /// row after row with a mark behind each. In Phi 3 Vision the tiles come first, a mark lies between both grids, and
+    /// marks go through the projector too.
     pub(super) fn encode_rows(
         &self,
         views: &[ViewPixels],
@@ -181,6 +241,22 @@ impl LlavaTower {
         let (Some(whole), Some(end)) = (encoded.pop(), &self.row_end) else {
             return Err(Error::BadRequest("an image has no view".into()));
         };
+        if let (Some(between), Projector::Marked(network), LlavaProjector::Marked { merge }) =
+            (&self.between, &self.projector, self.config.projector)
+        {
+            let side = (self.config.side / merge) as i32;
+            let Some((_, columns)) = plan
+                .tiles
+                .filter(|(rows, columns)| encoded.len() == (rows * columns) as usize)
+            else {
+                return Err(Error::BadRequest("the tiles of an image are no grid".into()));
+            };
+            let tiles = ended(&join_tiles(&encoded, columns.max(1) as usize, side)?, end)?;
+            let whole = ended(&join_tiles(&[whole], 1, side)?, end)?;
+            return Ok(ImageEmbeddings::of(
+                network.forward(&concatenate(&[&tiles, between, &whole], 0)?)?,
+            ));
+        }
         let width = whole.dim(1);
         let rows = match (&plan.joined, plan.tiles) {
             (Some(joined), Some((rows, columns))) if encoded.len() == (rows * columns) as usize => {
@@ -237,8 +313,15 @@ impl Projector {
         match config.projector {
             LlavaProjector::Network(activation) => {
                 let sizes = (states, outputs, outputs);
-                let network = load_mlp(PROJECTOR, None, NETWORK, sizes, (activation, dtype), weights)?;
+                let (path, names) = network_names(weights);
+                let network = load_mlp(path, None, names, sizes, (activation, dtype), weights)?;
                 Ok(Self::Network(Box::new(network)))
+            }
+            LlavaProjector::Marked { merge } => {
+                let sizes = (states * (merge * merge) as i32, outputs, outputs);
+                let (path, names) = (format!("{MARKED}.img_projection"), ["0", "2"]);
+                let network = load_mlp(&path, None, names, sizes, (EncoderActivation::Gelu, dtype), weights)?;
+                Ok(Self::Marked(Box::new(network)))
             }
             LlavaProjector::Gated { merge, width, norm } => {
                 let (block, width) = (states * (merge * merge) as i32, width as i32);
@@ -257,6 +340,8 @@ impl Projector {
     fn forward(&self, states: &Tensor, grid: (u32, u32), config: &LlavaConfig) -> Result<Tensor> {
         match (self, config.projector) {
             (Self::Network(network), _) => network.forward(states),
+            // Its network takes the marks as well.
+            (Self::Marked(_), LlavaProjector::Marked { merge }) => join_blocks(states, grid, merge),
             (Self::Gated(network), LlavaProjector::Gated { merge, .. }) => {
                 network.forward(&join_blocks(states, grid, merge)?)
             }
