@@ -82,6 +82,10 @@ class Family:
         module, _, name = self.processor.rpartition(".")
         if self.model_type in ADDED:
             return grid(*GRIDS[index]), "<image>", ADDED[self.model_type]
+        if self.model_type == "deepseek_vl_v2":
+            # As mlx-vlm's `tokenize_with_images` does, whose class wants a tokenizer of its own.
+            rows, columns = GRIDS[index]
+            return grid(rows, columns), "<image>" * (rows * columns), "<image>"
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
         shape = GRIDS[index]
         side = 2 if self.model_type == "cohere2_vision" else 16
@@ -192,6 +196,7 @@ FAMILIES = [
     Family("llava_qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("llava-qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("phi3_v", "", plain("<|image|>\\n", "<|user|>", "<|end|>"), ["<|endoftext|>", "<|end|>", "<|user|>"]),
+    Family("deepseek_vl_v2", "", plain("<image>\\n", "<|User|>", "<|Assistant|>"), ["<|User|>", "<|Assistant|>", "<image>"]),
     Family("multi_modality", "janus.processing_janus.JanusProcessor", plain("<image_placeholder>\\n", "<|User|>", "<|Assistant|>"),
            ["<|User|>", "<|Assistant|>", "<begin_of_image>", "<image_placeholder>", "<end_of_image>"],
            {"image_token": "<image_placeholder>", "boi_token": "<begin_of_image>", "eoi_token": "<end_of_image>"}),

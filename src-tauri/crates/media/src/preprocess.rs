@@ -52,7 +52,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
     let before = match plan.views.first().filter(|_| processor.sizing.is_centered()) {
         Some(view) => {
             let half = |canvas: u32, image: u32| match canvas >= image {
-                true => i64::from((canvas - image) / 2),
+                true => i64::from(processor.sizing.before(canvas - image)),
                 false => -i64::from((image - canvas) / 2),
             };
             (
@@ -76,12 +76,12 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             } else {
                 shown
             };
-            let whole = from.resized((view.width, view.height), processor);
-            let whole = RgbRef {
-                rgb: &whole,
-                size: (view.width, view.height),
-            };
-            views.push(numbers.view(&whole, (0, 0), view, processor.layout)?);
+            let size = processor.sizing.whole_size(from.size, (view.width, view.height));
+            let whole = from.resized(size, processor);
+            let whole = RgbRef { rgb: &whole, size };
+            let before = |canvas: u32, image: u32| -i64::from(processor.sizing.before(canvas.saturating_sub(image)));
+            let corner = (before(view.width, size.0), before(view.height, size.1));
+            views.push(numbers.view(&whole, corner, view, processor.layout)?);
         }
     }
     Ok(views)

@@ -197,6 +197,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     step3p5::FAMILIES,
     talkie::FAMILIES,
     vision::bunny::FAMILIES,
+    vision::deepseek_vl::FAMILIES,
     vision::fastvit::FAMILIES,
     vision::internvit::FAMILIES,
     vision::janus::FAMILIES,

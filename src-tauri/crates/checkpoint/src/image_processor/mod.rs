@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 
 mod any_resolution;
 mod naflex;
+mod padded_tiles;
 pub(crate) mod parts;
 mod processor_config;
 mod sizing;
@@ -20,6 +21,7 @@ mod view;
 
 pub use any_resolution::{AnyResolution, Cropped};
 pub use naflex::NaFlex;
+pub use padded_tiles::PaddedTiles;
 pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
 pub use sizing::{Padded, Sizing};
 pub use slices::Slices;

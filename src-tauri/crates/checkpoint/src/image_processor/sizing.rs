@@ -3,9 +3,10 @@
 use protocol::ImageDetail;
 use serde::Serialize;
 
+use super::padded_tiles::contained;
 use super::view::{merged, single};
 use super::{
-    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, NaFlex, RatioTiles, Slices, SmartResize,
+    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, NaFlex, PaddedTiles, RatioTiles, Slices, SmartResize,
     StretchedTiles, TiledCanvas, View,
 };
 use crate::error::{Error, Result};
@@ -88,6 +89,9 @@ pub enum Sizing {
     AnyResolution(AnyResolution),
     /// The image stretched to whole tiles, then the same in one more (Phi 3 Vision).
     StretchedTiles(StretchedTiles),
+    /// Tiles of a canvas in whose middle the image stands on the mean color, and the whole so on one tile
+    /// (DeepSeek-VL2).
+    PaddedTiles(PaddedTiles),
 }
 
 impl Sizing {
@@ -103,12 +107,32 @@ impl Sizing {
 
     /// True if the middle of the resized image is that of what the tower sees; otherwise their corners are the same.
     pub fn is_centered(&self) -> bool {
-        matches!(self, Self::Cropped(_) | Self::AnyResolution(_) | Self::Boxed { .. })
+        matches!(
+            self,
+            Self::Cropped(_) | Self::AnyResolution(_) | Self::Boxed { .. } | Self::PaddedTiles(_)
+        )
     }
 
     /// True if the mean color lies around images, and not black.
     pub fn is_on_mean(&self) -> bool {
-        matches!(self, Self::Square { .. } | Self::Boxed { .. })
+        matches!(self, Self::Square { .. } | Self::Boxed { .. } | Self::PaddedTiles(_))
+    }
+
+    /// Pixels before an image in the middle of what has so many more than it.
+    pub fn before(&self, room: u32) -> u32 {
+        match self {
+            // A half goes to the even number, as Python rounds.
+            Self::PaddedTiles(_) => room / 2 + (room % 2 & room / 2 % 2),
+            _ => room / 2,
+        }
+    }
+
+    /// The size that an image of this size is brought to for the view of the whole.
+    pub fn whole_size(&self, image: (u32, u32), view: (u32, u32)) -> (u32, u32) {
+        match self {
+            Self::PaddedTiles(_) => contained(image, view),
+            _ => view,
+        }
     }
 
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
@@ -145,6 +169,7 @@ impl Sizing {
             Self::Cropped(rule) => rule.plan(width, height),
             Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),
             Self::StretchedTiles(rule) => rule.plan(width, height, detail),
+            Self::PaddedTiles(rule) => rule.plan(width, height, detail),
         }
     }
 }

@@ -24,7 +24,6 @@ pub(super) const VISION: &[Model] = &[
         "DeepSeek-OCR",
         &["deepseekocr", "deepseekocr_2", "unlimited_ocr", "unlimited-ocr"],
     ),
-    ("DeepSeek-VL2", &["deepseek_vl_v2"]),
     ("DiffusionGemma", &["diffusion_gemma"]),
     ("ERNIE 4.5 VL", &["ernie4_5_moe_vl", "ernie4_5_vl_moe"]),
     ("Flint", &["flint"]),

@@ -2,8 +2,8 @@
 
 use serde_json::Map;
 
-use super::llava::{tower, LlavaProjector};
-use super::VisionConfig;
+use super::llava::tower;
+use super::{LlavaProjector, VisionConfig};
 use crate::config::activation::EncoderActivation;
 use crate::config::{Family, Fields};
 use crate::error::Error;

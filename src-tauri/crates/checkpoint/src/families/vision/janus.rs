@@ -2,8 +2,8 @@
 
 use serde_json::Map;
 
-use super::llava::{language_part, tower, LlavaConfig, LlavaProjector};
-use super::VisionConfig;
+use super::llava::{language_part, tower, LlavaConfig};
+use super::{LlavaProjector, VisionConfig};
 use crate::config::activation::EncoderActivation;
 use crate::config::Fields;
 use crate::error::Error;

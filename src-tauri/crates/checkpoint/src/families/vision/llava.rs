@@ -2,7 +2,7 @@
 //! next to a language part of one of several types.
 
 use super::shape::{activation, merge, TowerShape};
-use super::{check_width, VisionConfig};
+use super::{check_width, LlavaProjector, VisionConfig};
 use crate::config::activation::EncoderActivation;
 use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
@@ -144,28 +144,6 @@ pub struct LlavaConfig {
     pub multiplier: Option<f32>,
     /// True if each row of the grid of an image's tiles ends with a learned mark (`image_newline`).
     pub row_ends: bool,
-}
-
-/// How states become features.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LlavaProjector {
-    /// Two projections, patch by patch, as wide inside as the language part.
-    Network(EncoderActivation),
-    /// The patches of each block side by side, in grids whose rows end with a mark, through two projections together
-    /// with the marks (Phi 3 Vision).
-    Marked {
-        /// Patches along a side of a block.
-        merge: u32,
-    },
-    /// The patches of each block side by side, through a gated network (Aya Vision).
-    Gated {
-        /// Patches along a side of a block.
-        merge: u32,
-        /// Width of what comes up, of which one half gates the other.
-        width: u32,
-        /// The epsilon of the norm before it, if there is one.
-        norm: Option<f32>,
-    },
 }
 
 /// LLaVA 1.5.
@@ -319,23 +297,8 @@ fn taps(top: Fields<'_>, usual: i32, layers: u32) -> Result<Vec<u32>, Error> {
 
 impl LlavaConfig {
     pub(super) fn cost(&self) -> VisionCost {
-        let cost = self.shape.cost(2, self.side, 1);
-        match self.projector {
-            LlavaProjector::Network(_) => {
-                let inputs = self.taps.len() as u64 * cost.hidden;
-                let others = cost.others + inputs * inputs;
-                VisionCost { others, ..cost }
-            }
-            LlavaProjector::Marked { merge } => cost.joined(merge),
-            LlavaProjector::Gated { merge, width, .. } => {
-                let inside = u64::from(width) * cost.hidden * u64::from(merge).pow(2);
-                let cost = cost.joined(merge);
-                VisionCost {
-                    others: cost.others + inside,
-                    ..cost
-                }
-            }
-        }
+        self.projector
+            .added_to(self.shape.cost(2, self.side, 1), self.taps.len())
     }
 }
 

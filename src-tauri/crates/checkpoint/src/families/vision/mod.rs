@@ -3,6 +3,7 @@
 //! the description and leave the tower out.
 
 pub(crate) mod bunny;
+pub(crate) mod deepseek_vl;
 pub(crate) mod falcon_ocr;
 pub(crate) mod fastvit;
 pub(crate) mod gemma4;
@@ -11,6 +12,7 @@ pub(crate) mod hunyuan;
 pub(crate) mod internvit;
 pub(crate) mod janus;
 pub(crate) mod llava;
+mod llava_projector;
 pub(crate) mod minicpmv;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
@@ -30,7 +32,8 @@ pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
 pub use hunyuan::HunyuanVisionConfig;
 pub use internvit::InternVitConfig;
-pub use llava::{LlavaConfig, LlavaProjector};
+pub use llava::LlavaConfig;
+pub use llava_projector::LlavaProjector;
 pub use minicpmv::{MiniCpmVisionConfig, MERGE as MINICPM_MERGE};
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;

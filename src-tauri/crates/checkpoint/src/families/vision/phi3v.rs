@@ -2,8 +2,8 @@
 
 use serde_json::Map;
 
-use super::llava::{tower, LlavaConfig, LlavaProjector};
-use super::VisionConfig;
+use super::llava::{tower, LlavaConfig};
+use super::{LlavaProjector, VisionConfig};
 use crate::config::Fields;
 use crate::error::{unusable, Error};
 use crate::families::phi3;

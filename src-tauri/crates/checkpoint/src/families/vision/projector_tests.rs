@@ -5,6 +5,7 @@ use serde_json::{json, Value};
 
 use super::family_tests::{llama, tower};
 use super::{LlavaConfig, LlavaProjector, VisionConfig};
+use crate::config::decoder::Mixer;
 use crate::{Family, ModelConfig};
 
 #[test]
@@ -247,6 +248,56 @@ fn janus_sees_and_deepseek_vl_does_not() {
             ("/vision_config/params/image_size", json!(u32::MAX)),
             ("/aligner_config/params/projector_type", json!("linear")),
             ("/aligner_config/params/depth", json!(3)),
+        ],
+    );
+}
+
+#[test]
+fn deepseek_vl_2_is_read_with_both_kinds_of_attention() {
+    // As the smallest model has it, but for what its class has too.
+    let text = json!({"hidden_size": 1280, "intermediate_size": 6848, "moe_intermediate_size": 896, "num_hidden_layers": 12,
+        "num_attention_heads": 10, "num_key_value_heads": 10, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+        "first_k_dense_replace": 1, "use_mla": false, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0, "vocab_size": 129280});
+    let config = json!({
+        "model_type": "deepseek_vl_v2", "language_config": text, "tile_tag": "2D", "global_view_pos": "head",
+        "vision_config": {"layers": 27, "mlp_ratio": 3.7362, "model_name": "siglip_so400m_patch14_384", "patch_size": 14, "width": 1152},
+        "projector_config": {"n_embed": 1280, "projector_type": "downsample_mlp_gelu"}});
+    let tower = llava_of(&config);
+    assert_eq!(
+        (tower.shape.layers, tower.side, tower.shape.intermediate_size),
+        (27, 27, 4304)
+    );
+    let unfolded = LlavaProjector::Unfolded { merge: 2, width: 1280 };
+    assert!(tower.post_norm && tower.row_ends && tower.projector == unfolded);
+    // 3.4 billion, of which 0.4 are the tower's.
+    let parameters = ModelConfig::parse(&config.to_string()).unwrap().parameters() as f64;
+    assert!((3.2e9..3.6e9).contains(&parameters), "{parameters}");
+    let mut latent = config.clone();
+    for (field, value) in [
+        ("use_mla", json!(true)),
+        ("qk_nope_head_dim", json!(128)),
+        ("qk_rope_head_dim", json!(64)),
+        ("v_head_dim", json!(128)),
+        ("kv_lora_rank", json!(512)),
+    ] {
+        latent["language_config"][field] = value;
+    }
+    let Family::Decoder(decoder) = ModelConfig::parse(&latent.to_string()).unwrap().family else {
+        panic!("another family")
+    };
+    assert!(matches!(decoder.layers[0].mixer, Mixer::Mla(_)));
+    check_refusals(
+        &config,
+        &[
+            ("/tile_tag", json!("1D")),
+            ("/global_view_pos", json!("tail")),
+            ("/vision_config/model_name", json!("sam_b")),
+            ("/vision_config/width", json!(u32::MAX)),
+            ("/vision_config/layers", json!(u32::MAX)),
+            ("/projector_config/projector_type", json!("linear")),
+            ("/projector_config/n_embed", json!(u32::MAX)),
+            ("/projector_config/depth", json!(3)),
+            ("/projector_config/downsample_ratio", json!(0)),
         ],
     );
 }

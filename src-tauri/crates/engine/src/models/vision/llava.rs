@@ -66,7 +66,8 @@ pub struct LlavaTower {
     /// The mark after each row of a grid of tiles, `[1, 1, width of the language part]`; in Phi 3 Vision as wide as the
     /// states of a block.
     row_end: Option<Tensor>,
-    /// The mark between the grid of all tiles and that of the whole image, `[1, states of a block]` (Phi 3 Vision).
+    /// The mark between the grid of all tiles and that of the whole image, as wide as the other one, `[1, width]` (Phi 3
+    /// Vision, DeepSeek-VL2).
     between: Option<Tensor>,
 }
 
@@ -74,6 +75,7 @@ pub struct LlavaTower {
 enum Projector {
     Network(Box<Mlp>),
     Marked(Box<Mlp>),
+    Unfolded(Box<Mlp>),
     Gated(Box<GatedNetwork>),
 }
 
@@ -145,6 +147,14 @@ impl LlavaTower {
                 let end = weights.take(&format!("{MARKED}.sub_GN"), &[1, 1, 1, block])?;
                 let between = weights.take(&format!("{MARKED}.glb_GN"), &[1, 1, block])?;
                 (Some(end.reshape(&[1, 1, block])?), Some(between.reshape(&[1, block])?))
+            }
+            LlavaProjector::Unfolded { .. } => {
+                let end = weights.take("image_newline", &[outputs])?.reshape(&[1, 1, outputs])?;
+                // The name is misspelled in the original files.
+                let names = ["view_separator", "view_seperator"];
+                let name = names.into_iter().find(|name| weights.has(name)).unwrap_or(names[0]);
+                let between = weights.take(name, &[outputs])?.reshape(&[1, outputs])?;
+                (Some(end), Some(between))
             }
             _ if config.row_ends => {
                 let end = weights.take("image_newline", &[outputs])?.reshape(&[1, 1, outputs])?;
@@ -224,8 +234,8 @@ impl LlavaTower {
     }
 
     /// Encodes the views of one image, the whole image last: its features first, then those of all tiles as one grid,
-    /// row after row with a mark behind each. In Phi 3 Vision the tiles come first, a mark lies between both grids, and
-    /// marks go through the projector too.
+    /// row after row with a mark behind each. In Phi 3 Vision and DeepSeek-VL2 rows of the whole end so too, and a mark lies
+    /// between both grids; in Phi 3 Vision the tiles come first, and marks go through the projector too.
     pub(super) fn encode_rows(
         &self,
         views: &[ViewPixels],
@@ -241,21 +251,20 @@ impl LlavaTower {
         let (Some(whole), Some(end)) = (encoded.pop(), &self.row_end) else {
             return Err(Error::BadRequest("an image has no view".into()));
         };
-        if let (Some(between), Projector::Marked(network), LlavaProjector::Marked { merge }) =
-            (&self.between, &self.projector, self.config.projector)
-        {
-            let side = (self.config.side / merge) as i32;
-            let Some((_, columns)) = plan
+        if let Some(between) = &self.between {
+            let tiles = plan
                 .tiles
-                .filter(|(rows, columns)| encoded.len() == (rows * columns) as usize)
-            else {
+                .filter(|(rows, columns)| encoded.len() == (rows * columns) as usize);
+            let (Some((_, columns)), Some(view)) = (tiles, plan.views.last()) else {
                 return Err(Error::BadRequest("the tiles of an image are no grid".into()));
             };
+            let side = view.tokens.0 as i32;
             let tiles = ended(&join_tiles(&encoded, columns.max(1) as usize, side)?, end)?;
             let whole = ended(&join_tiles(&[whole], 1, side)?, end)?;
-            return Ok(ImageEmbeddings::of(
-                network.forward(&concatenate(&[&tiles, between, &whole], 0)?)?,
-            ));
+            return Ok(ImageEmbeddings::of(match &self.projector {
+                Projector::Marked(network) => network.forward(&concatenate(&[&tiles, between, &whole], 0)?)?,
+                _ => concatenate(&[&whole, between, &tiles], 0)?,
+            }));
         }
         let width = whole.dim(1);
         let rows = match (&plan.joined, plan.tiles) {
@@ -323,6 +332,12 @@ impl Projector {
                 let network = load_mlp(&path, None, names, sizes, (EncoderActivation::Gelu, dtype), weights)?;
                 Ok(Self::Marked(Box::new(network)))
             }
+            LlavaProjector::Unfolded { merge, width } => {
+                let sizes = (states * (merge * merge) as i32, width as i32, outputs);
+                let (path, names) = network_names(weights);
+                let network = load_mlp(path, None, names, sizes, (EncoderActivation::Gelu, dtype), weights)?;
+                Ok(Self::Unfolded(Box::new(network)))
+            }
             LlavaProjector::Gated { merge, width, norm } => {
                 let (block, width) = (states * (merge * merge) as i32, width as i32);
                 let [up, down] = NETWORK.map(|name| format!("{PROJECTOR}.{name}"));
@@ -342,12 +357,36 @@ impl Projector {
             (Self::Network(network), _) => network.forward(states),
             // Its network takes the marks as well.
             (Self::Marked(_), LlavaProjector::Marked { merge }) => join_blocks(states, grid, merge),
+            (Self::Unfolded(network), LlavaProjector::Unfolded { merge, .. }) => {
+                let whole = |patches: u32| patches.next_multiple_of(merge);
+                let (padded, width) = ((whole(grid.0), whole(grid.1)), states.dim(1));
+                let blocks = join_blocks(&widened(states, grid, padded)?, padded, merge)?;
+                let (count, patches) = (blocks.dim(0), (merge * merge) as i32);
+                let numbers = blocks.reshape(&[count, patches, width])?.swapaxes(1, 2)?;
+                network.forward(&numbers.reshape(&[count, patches * width])?)
+            }
             (Self::Gated(network), LlavaProjector::Gated { merge, .. }) => {
                 network.forward(&join_blocks(states, grid, merge)?)
             }
             _ => unreachable!("it was loaded by this description"),
         }
     }
+}
+
+/// States of a grid `[rows · columns, width]` with zeros on the right and below, up to as many rows and columns.
+fn widened(states: &Tensor, (rows, columns): (u32, u32), to: (u32, u32)) -> Result<Tensor> {
+    let (rows, columns, width) = (rows as i32, columns as i32, states.dim(1));
+    let (down, across) = (to.0 as i32, to.1 as i32);
+    let mut grid = states.reshape(&[rows, columns, width])?;
+    if across > columns {
+        let right = Tensor::zeros(&[rows, across - columns, width], states.dtype())?;
+        grid = concatenate(&[&grid, &right], 1)?;
+    }
+    if down > rows {
+        let below = Tensor::zeros(&[down - rows, across, width], states.dtype())?;
+        grid = concatenate(&[&grid, &below], 0)?;
+    }
+    grid.reshape(&[down * across, width])
 }
 
 impl GatedNetwork {

@@ -211,12 +211,14 @@ pub fn first_with(weights: &Weights<'_>, paths: &[&str], name: &str) -> String {
 }
 
 /// Paths of projectors of two projections, and the names of those: of conversions first, then of original files of the
-/// first LLaVA and of models after it, and of Janus.
-const NETWORKS: [(&str, [&str; 2]); 4] = [
+/// first LLaVA and of models after it, of Janus and of
+/// DeepSeek-VL2.
+const NETWORKS: [(&str, [&str; 2]); 5] = [
     ("multi_modal_projector", ["linear_1", "linear_2"]),
     ("mm_projector", ["linear_1", "linear_2"]),
     ("mm_projector", ["0", "2"]),
     ("aligner.layers", ["0", "2"]),
+    ("projector.layers", ["0", "2"]),
 ];
 
 /// The path of a projector of two projections in this file, and the names of those.
