@@ -8,6 +8,7 @@ of an image, its grid or its tiles, is made up here, and what the processor writ
 """
 import json
 import random
+import re
 import sys
 import types
 from pathlib import Path
@@ -65,6 +66,9 @@ TILES = [(0, 0), (2, 3), (1, 2)]
 # Families whose tokenizers may lack the token for an image, and how it is spelled. All encode the texts around one apart.
 ADDED = {"llava_qwen2": "<image>", "llava-qwen2": "<image>", "phi3_v": "<|image|>", "phi4-siglip": "<image>"}
 
+# What stands around images of Idefics 2, once between two.
+FENCE = "<fake_token_around_image>"
+
 
 class Family:
     """A processor without its image processor, and what that would have said of three images."""
@@ -82,8 +86,11 @@ class Family:
         module, _, name = self.processor.rpartition(".")
         if self.model_type in ADDED:
             return grid(*GRIDS[index]), "<image>", ADDED[self.model_type]
-        if self.model_type == "deepseek_vl_v2":
-            # As mlx-vlm's `tokenize_with_images` does, whose class wants a tokenizer of its own.
+        if self.model_type == "idefics2":
+            rows, columns = (2, 2) if index else (0, 0)
+            return tiled(rows, columns, 4, 4), f"{FENCE}{'<image>' * 4}{FENCE}" * (rows * columns + 1), "<image>"
+        if self.model_type in ("deepseek_vl_v2", "deepseekocr"):
+            # As mlx-vlm's `tokenize_with_images` does, whose classes want a tokenizer of their own.
             rows, columns = GRIDS[index]
             return grid(rows, columns), "<image>" * (rows * columns), "<image>"
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
@@ -163,6 +170,7 @@ FAMILIES = [
            ["<|user|>", "<|begin_of_image|>", "<|end_of_image|>", "<|image|>", "<|video|>"], {"image_token": "<|image|>", "video_token": "<|video|>"}),
     Family("pixtral", "pixtral.processing_pixtral.PixtralProcessor", plain("[IMG]", "[INST]", "[/INST]"), ["[INST]", "[/INST]", "[IMG]", "[IMG_BREAK]", "[IMG_END]"],
            patch_size=16, spatial_merge_size=2),
+    Family("idefics2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>"), ["<|im_start|>", "<|im_end|>", "<image>", FENCE]),
     Family("idefics3", "idefics3.processing_idefics3.Idefics3Processor", plain("<image>", "<|im_start|>", "<end_of_utterance>\n"),
            ["<|im_start|>", "<end_of_utterance>", "<image>", "<fake_token_around_image>", "<global-img>"] + [f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2, 3)],
            {"image_token": "<image>", "fake_image_token": "<fake_token_around_image>", "global_image_token": "<global-img>", "end_of_utterance_token": "<end_of_utterance>",
@@ -197,6 +205,7 @@ FAMILIES = [
     Family("llava-qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("phi3_v", "", plain("<|image|>\\n", "<|user|>", "<|end|>"), ["<|endoftext|>", "<|end|>", "<|user|>"]),
     Family("deepseek_vl_v2", "", plain("<image>\\n", "<|User|>", "<|Assistant|>"), ["<|User|>", "<|Assistant|>", "<image>"]),
+    Family("deepseekocr", "", plain("<image>\\n", "", ""), ["<|User|>", "<|Assistant|>", "<image>"]),
     Family("multi_modality", "janus.processing_janus.JanusProcessor", plain("<image_placeholder>\\n", "<|User|>", "<|Assistant|>"),
            ["<|User|>", "<|Assistant|>", "<begin_of_image>", "<image_placeholder>", "<end_of_image>"],
            {"image_token": "<image_placeholder>", "boi_token": "<begin_of_image>", "eoi_token": "<end_of_image>"}),
@@ -275,6 +284,9 @@ def main(out):
             pieces = rendered.split(placeholder)
             assert len(pieces) == len(texts) + 1, (family.model_type, rendered)
             widened = pieces[0] + "".join(text + piece for text, piece in zip(texts, pieces[1:]))
+            if family.model_type == "idefics2":
+                # As the call of its processor does, which wants a tokenizer of its own.
+                widened = re.sub(rf"{FENCE}(?=[^\s<])", f"{FENCE} ", widened.replace(FENCE * 2, FENCE))
             # As MiniCPM-V's `_prepend_local_ids` numbers the images of a prompt.
             for index in range(len(texts)):
                 widened = widened.replace("IMAGE_ID", f"<image_id>{index}</image_id>", 1)

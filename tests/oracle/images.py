@@ -6,7 +6,7 @@ DIR/images/NAME holds image files of all kinds and DIR/images/NAME.rgb what Pill
 DIR/processors/NAME holds a processor's file and a `config.json` beside it. DIR/expected.json says for every processor and image the grids, tokens and the
 SHA-256 of each view's numbers, `error` where the processor refuses the image. DIR/resize.json has the SHA-256 of Pillow's resizes.
 Written for Pillow 12.3.0 and transformers 5.23; the processors computed with Pillow are asked, never those of torchvision. LFM2-VL, Kimi-VL, Falcon-OCR, Bunny,
-Janus, DeepSeek-VL2 and Phi 3 Vision have none of that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
+Janus, DeepSeek-VL2 and -OCR and Phi 3 Vision have none of that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
 """
 import argparse
 import hashlib
@@ -19,6 +19,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 from transformers.image_transforms import normalize, rescale
 from transformers.image_utils import SizeDict
+
+from image_squares import squares
 
 warnings.filterwarnings("ignore")
 
@@ -126,6 +128,7 @@ def processors():
     from transformers.models.glm4v.image_processing_pil_glm4v import Glm4vImageProcessorPil
     from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
     from transformers.models.hunyuan_vl.image_processing_pil_hunyuan_vl import HunYuanVLImageProcessorPil
+    from transformers.models.idefics2.image_processing_pil_idefics2 import Idefics2ImageProcessorPil
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
     from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
     from transformers.models.llava_onevision.image_processing_pil_llava_onevision import LlavaOnevisionImageProcessorPil
@@ -182,6 +185,8 @@ def processors():
         ("pixtral", PixtralImageProcessorPil, {}, {"model_type": "llava", "vision_config": {"model_type": "pixtral", "patch_size": 16}}, longest(16)),
         ("mistral3", PixtralImageProcessorPil, {"patch_size": {"height": 28, "width": 28}, "size": {"longest_edge": 1540}},
          {"model_type": "mistral3", "spatial_merge_size": 2, "vision_config": {"patch_size": 14}}, longest(28)),
+        ("idefics2", Idefics2ImageProcessorPil, {"do_image_splitting": True, **edges(378, 980)}, {"model_type": "idefics2"}, quarters),
+        ("idefics2_whole", Idefics2ImageProcessorPil, edges(378, 980), {"model_type": "idefics2"}, quarters),
         ("idefics3", Idefics3ImageProcessorPil, {}, {"model_type": "idefics3", "scale_factor": 2, "vision_config": {"patch_size": 14}}, tiles(169)),
         ("smolvlm", SmolVLMImageProcessorPil, {"size": {"longest_edge": 2048}, "max_image_size": {"longest_edge": 512}},
          {"model_type": "smolvlm", "scale_factor": 4, "vision_config": {"patch_size": 16}}, tiles(64)),
@@ -233,6 +238,13 @@ def longest(side):
         image = np.asarray(made["pixel_values"])[0]
         return answer([image], image.shape[1] // side * (image.shape[2] // side))
     return taken
+
+
+def quarters(made):
+    """Views without what is padded for the largest."""
+    masks = np.asarray(made["pixel_attention_mask"])[0]
+    views = [view[:, :mask[:, 0].sum(), :mask[0].sum()] for view, mask in zip(np.asarray(made["pixel_values"])[0], masks)]
+    return answer(views, 64 * len(views), *([2, 2] if len(views) > 1 else []))
 
 
 def tiles(each):
@@ -322,59 +334,6 @@ def functions(file):
     return found
 
 
-def squares():
-    """Processors of mlx-vlm's that make one square of an image, and those of Phi 3 and DeepSeek-VL2 that make several."""
-    from PIL import ImageOps
-
-    from mlx_vlm.models.base import expand2square
-    from mlx_vlm.models.deepseek_vl_v2.processing_deepsek_vl_v2 import select_best_resolution
-    from mlx_vlm.models.llava_bunny.llava_bunny import ImageProcessor as Bunny
-    from mlx_vlm.models.multi_modality.multi_modality import ImageProcessor as Janus
-    from mlx_vlm.models.phi3_v.processing_phi3_v import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD, Phi3VImageProcessor
-
-    bunny, janus, phi3 = Bunny(), Janus({"vision_config": {"params": {}}}), Phi3VImageProcessor(num_crops=16)
-    mean, std = (np.array(numbers)[:, None, None] for numbers in (OPENAI_CLIP_MEAN, OPENAI_CLIP_STD))
-
-    def of_bunny(image):
-        # It takes three rows for three colors.
-        if image.height == 3:
-            resized = np.asarray(image.resize((384, 384), Image.Resampling.BICUBIC))
-            return answer([numbers(resized.transpose(2, 0, 1))], 729)
-        return answer([numbers(steps(bunny.preprocess([image])[0]))], 729)
-
-    def of_bunny_padded(image):
-        """As the code beside the weights does if the config asks for it."""
-        return of_bunny(expand2square(image, (127, 127, 127)))
-
-    def of_janus(image):
-        return answer([numbers(steps(janus.preprocess([image])[0]))], 576)
-
-    def of_phi3(image):
-        views, (height, width) = phi3._process_single_image(image)
-        whole, *tiles = [numbers(steps(view, mean, std), OPENAI_CLIP_MEAN, OPENAI_CLIP_STD) for view in views]
-        return answer([*tiles, whole], phi3.calc_num_image_tokens(image), height // 336, width // 336)
-
-    def of_deepseek(image):
-        """Its choice of a canvas, and what it does with that."""
-        width, height = select_best_resolution(image.size, candidates)
-        canvas, whole = (ImageOps.pad(image, size, color=(127, 127, 127)) for size in ((width, height), (384, 384)))
-        boxes = [(left, top, left + 384, top + 384) for top in range(0, height, 384) for left in range(0, width, 384)]
-        views = [numbers(np.asarray(view).transpose(2, 0, 1)) for view in [*map(canvas.crop, boxes), whole]]
-        rows, columns = height // 384, width // 384
-        return answer(views, 14 * 15 + 1 + rows * 14 * (columns * 14 + 1), rows, columns)
-
-    candidates = [[384 * columns, 384 * rows] for columns in range(1, 10) for rows in range(1, 10) if rows * columns < 10]
-    half = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    siglip = {"image_processor_type": "SiglipImageProcessor", "size": {"height": 384, "width": 384}, **half}
-    vlm = {"image_processor_type": "VLMImageProcessor", "image_size": 384, "min_size": 14, "background_color": [127, 127, 127], **half}
-    return [("llava_bunny", siglip, {"model_type": "llava-qwen2"}, of_bunny),
-            ("llava_bunny_pad", siglip, {"model_type": "bunny-llama", "image_aspect_ratio": "pad"}, of_bunny_padded),
-            ("janus", vlm, {"model_type": "multi_modality", "vision_config": {"params": {"image_size": 384}}}, of_janus),
-            ("deepseek_vl_v2", half, {"model_type": "deepseek_vl_v2", "candidate_resolutions": candidates}, of_deepseek),
-            ("phi3_v", {"image_processor_type": "Phi3VImageProcessor", "num_crops": 16, "image_mean": list(OPENAI_CLIP_MEAN),
-                        "image_std": list(OPENAI_CLIP_STD)}, {"model_type": "phi3_v"}, of_phi3)]
-
-
 def others():
     """The processors that are mlx-vlm's."""
     from mlx_vlm.models.falcon_ocr.processing_falcon_ocr import preprocess_image
@@ -427,7 +386,7 @@ def others():
             ("kimi_vl", {"image_processor_type": "KimiVLImageProcessor", "patch_size": 14, "in_token_limit": 4096, "pad_input": True,
                          "image_mean": [0.5] * 3, "image_std": [0.5] * 3}, {"model_type": "kimi_vl"}, of_kimi),
             ("lfm2_vl", {"image_processor_type": "Lfm2VlImageProcessorFast", "resample": 2, "do_resize": False}, {"model_type": "lfm2_vl"}, of_lfm2),
-            ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon), *squares()]
+            ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon), *squares(answer, numbers, steps)]
 
 
 def asked(name, process, taken, images):

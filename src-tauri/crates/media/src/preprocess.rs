@@ -1,6 +1,6 @@
 //! From pixels to a tower's numbers.
 
-use checkpoint::image_processor::{Layout, Scaling};
+use checkpoint::image_processor::{Layout, Part, Scaling};
 use checkpoint::{ImagePlan, ImageProcessor, View};
 
 use crate::decoded_image::DecodedImage;
@@ -64,7 +64,16 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
     };
     let mut views = Vec::with_capacity(plan.views.len());
     for (index, view) in plan.views.iter().enumerate() {
-        if index < tiles {
+        if let Some(part) = processor.sizing.part(index, original.size).filter(|_| index < tiles) {
+            let rgb = original.part(part);
+            let size = (view.width, view.height);
+            let part = RgbRef {
+                rgb: &rgb,
+                size: part.1,
+            }
+            .resized(size, processor);
+            views.push(numbers.view(&RgbRef { rgb: &part, size }, (0, 0), view, processor.layout)?);
+        } else if index < tiles {
             let corner = (
                 i64::from(index as u32 % columns * view.width) - before.0,
                 i64::from(index as u32 / columns * view.height) - before.1,
@@ -103,6 +112,15 @@ struct RgbRef<'a> {
 impl<'a> RgbRef<'a> {
     fn resized(&self, to: (u32, u32), processor: &ImageProcessor) -> Vec<u8> {
         resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
+    }
+
+    /// The pixels of a part of it, given its corner and its size.
+    fn part(&self, ((left, top), (width, height)): Part) -> Vec<u8> {
+        let row = |row: u32| {
+            let start = ((top + row) as usize * self.size.0 as usize + left as usize) * 3;
+            &self.rgb[start..start + width as usize * 3]
+        };
+        (0..height).flat_map(row).copied().collect()
     }
 
     /// Colors of a part of a row, and how many pixels of it lie before the image; shorter if the image ends before it,

@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 28] = [
+const UNUSED: [&str; 29] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -21,6 +21,7 @@ const UNUSED: [&str; 28] = [
     "vision.",
     "projector.",
     "view_sep",
+    "sam_model.",
     "gen_embed.",
     "gen_head.",
     "talker.",
@@ -38,7 +39,7 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 19] = [
+const PARTS: [&str; 20] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -53,6 +54,7 @@ const PARTS: [&str; 19] = [
     "vision.",
     "projector.",
     "view_sep",
+    "sam_model.",
     "connector.",
     "mlp1.",
     "mlp_AR.",

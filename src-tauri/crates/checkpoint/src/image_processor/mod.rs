@@ -8,10 +8,12 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 
 mod any_resolution;
+mod cropped_tiles;
 mod naflex;
 mod padded_tiles;
 pub(crate) mod parts;
 mod processor_config;
+mod quarters;
 mod sizing;
 mod slices;
 mod smart_resize;
@@ -20,9 +22,11 @@ mod tiles;
 mod view;
 
 pub use any_resolution::{AnyResolution, Cropped};
+pub use cropped_tiles::CroppedTiles;
 pub use naflex::NaFlex;
 pub use padded_tiles::PaddedTiles;
 pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
+pub use quarters::{Part, Quarters};
 pub use sizing::{Padded, Sizing};
 pub use slices::Slices;
 pub use smart_resize::{Enlarging, Features, SmartResize};

@@ -4,10 +4,11 @@ use protocol::ImageDetail;
 use serde::Serialize;
 
 use super::padded_tiles::contained;
+use super::quarters::quarter;
 use super::view::{merged, single};
 use super::{
-    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, NaFlex, PaddedTiles, RatioTiles, Slices, SmartResize,
-    StretchedTiles, TiledCanvas, View,
+    AnyResolution, Cropped, CroppedTiles, ImagePlan, ImageSplitting, LfmTiles, NaFlex, PaddedTiles, Part, Quarters,
+    RatioTiles, Slices, SmartResize, StretchedTiles, TiledCanvas, View,
 };
 use crate::error::{Error, Result};
 
@@ -92,6 +93,10 @@ pub enum Sizing {
     /// Tiles of a canvas in whose middle the image stands on the mean color, and the whole so on one tile
     /// (DeepSeek-VL2).
     PaddedTiles(PaddedTiles),
+    /// Tiles of a large image, then the whole on the mean color of a larger square (DeepSeek-OCR).
+    CroppedTiles(CroppedTiles),
+    /// The quarters of the image, each brought to a size of its own, then the whole (Idefics 2).
+    Quarters(Quarters),
 }
 
 impl Sizing {
@@ -109,20 +114,35 @@ impl Sizing {
     pub fn is_centered(&self) -> bool {
         matches!(
             self,
-            Self::Cropped(_) | Self::AnyResolution(_) | Self::Boxed { .. } | Self::PaddedTiles(_)
+            Self::Cropped(_)
+                | Self::AnyResolution(_)
+                | Self::Boxed { .. }
+                | Self::PaddedTiles(_)
+                | Self::CroppedTiles(_)
         )
     }
 
     /// True if the mean color lies around images, and not black.
     pub fn is_on_mean(&self) -> bool {
-        matches!(self, Self::Square { .. } | Self::Boxed { .. } | Self::PaddedTiles(_))
+        matches!(
+            self,
+            Self::Square { .. } | Self::Boxed { .. } | Self::PaddedTiles(_) | Self::CroppedTiles(_)
+        )
+    }
+
+    /// The part of an image of this size that the view of this index shows, if it is brought to its size by itself.
+    pub fn part(&self, index: usize, image: (u32, u32)) -> Option<Part> {
+        match self {
+            Self::Quarters(_) => Some(quarter(index as u32, image)),
+            _ => None,
+        }
     }
 
     /// Pixels before an image in the middle of what has so many more than it.
     pub fn before(&self, room: u32) -> u32 {
         match self {
             // A half goes to the even number, as Python rounds.
-            Self::PaddedTiles(_) => room / 2 + (room % 2 & room / 2 % 2),
+            Self::PaddedTiles(_) | Self::CroppedTiles(_) => room / 2 + (room % 2 & room / 2 % 2),
             _ => room / 2,
         }
     }
@@ -130,7 +150,7 @@ impl Sizing {
     /// The size that an image of this size is brought to for the view of the whole.
     pub fn whole_size(&self, image: (u32, u32), view: (u32, u32)) -> (u32, u32) {
         match self {
-            Self::PaddedTiles(_) => contained(image, view),
+            Self::PaddedTiles(_) | Self::CroppedTiles(_) => contained(image, view),
             _ => view,
         }
     }
@@ -170,6 +190,8 @@ impl Sizing {
             Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),
             Self::StretchedTiles(rule) => rule.plan(width, height, detail),
             Self::PaddedTiles(rule) => rule.plan(width, height, detail),
+            Self::CroppedTiles(rule) => rule.plan(width, height, detail),
+            Self::Quarters(rule) => rule.plan(width, height, detail),
         }
     }
 }

@@ -154,6 +154,13 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             grid(1, 2),
             "<begin_of_image><image_placeholder><image_placeholder><end_of_image>\n",
         ),
+        (
+            "idefics2",
+            "<image>",
+            vec!["<image>", "<fake_token_around_image>"],
+            tiles(1, 1),
+            "<fake_token_around_image><image><fake_token_around_image><image><fake_token_around_image> ",
+        ),
         ("mllama", "<|image|>", vec!["<|image|>"], grid(0, 0), "<|image|>"),
     ]
 }
@@ -163,7 +170,7 @@ pub fn feature(model_type: &str) -> &'static str {
     match model_type {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
-        "smolvlm" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" => "<image>",
+        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" => "<image>",
         "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
         "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
         "multi_modality" => "<image_placeholder>",

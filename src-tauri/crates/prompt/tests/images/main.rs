@@ -330,7 +330,7 @@ proptest! {
     #[test]
     fn a_typed_placeholder_stays_text(
         pieces in proptest::collection::vec((0..64usize, "[a-z \n<|>]{0,6}"), 0..6),
-        family in 0..19usize,
+        family in 0..20usize,
         inline in any::<bool>(),
     ) {
         let (model_type, written, marks, plan, _) = families().remove(family);

@@ -21,8 +21,8 @@ pub(super) const TEXT: &[Model] = &[
 pub(super) const VISION: &[Model] = &[
     ("Cohere Compass", &["cohere_compass"]),
     (
-        "DeepSeek-OCR",
-        &["deepseekocr", "deepseekocr_2", "unlimited_ocr", "unlimited-ocr"],
+        "DeepSeek-OCR 2, Unlimited-OCR",
+        &["deepseekocr_2", "unlimited_ocr", "unlimited-ocr"],
     ),
     ("DiffusionGemma", &["diffusion_gemma"]),
     ("ERNIE 4.5 VL", &["ernie4_5_moe_vl", "ernie4_5_vl_moe"]),
@@ -31,7 +31,6 @@ pub(super) const VISION: &[Model] = &[
     ("GLM 5 with vision", &["glm5_next"]),
     ("GOT-OCR", &["got"]),
     ("Granite 4 Vision", &["granite4_vision", "granite4-vision"]),
-    ("Idefics 2", &["idefics2"]),
     ("IndicOCR", &["indic_ocr"]),
     ("Inkling", &["inkling", "inkling_mm_model"]),
     ("Jina VLM", &["jina_vlm", "jvlm"]),

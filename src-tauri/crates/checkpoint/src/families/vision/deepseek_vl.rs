@@ -38,7 +38,7 @@ const PIXELS: u32 = 384;
 const PATCH_SIDE: u32 = 14;
 
 /// DeepSeek V2, in the smallest model with Llama's attention.
-fn language_part(source: Source<'_>) -> Result<Family, Error> {
+pub(super) fn language_part(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
     let plain = text.flag("use_mla")? == Some(false) || text.number("qk_nope_head_dim")? == Some(0u32);
     if plain {

@@ -303,6 +303,89 @@ fn deepseek_vl_2_is_read_with_both_kinds_of_attention() {
 }
 
 #[test]
+fn deepseek_ocr_is_told_by_the_name_of_its_tower() {
+    // As its repository has it, under the type of DeepSeek-VL2.
+    let text = json!({"hidden_size": 1280, "intermediate_size": 6848, "moe_intermediate_size": 896, "num_hidden_layers": 12,
+        "num_attention_heads": 10, "num_key_value_heads": 10, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+        "first_k_dense_replace": 1, "use_mla": false, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0, "vocab_size": 129280});
+    let clip = json!({"heads": 16, "image_size": 224, "layers": 24, "patch_size": 14, "width": 1024});
+    let sam = json!({"downsample_channels": [512, 1024], "global_attn_indexes": [2, 5, 8, 11], "heads": 12, "layers": 12, "width": 768});
+    let config = json!({
+        "model_type": "deepseek_vl_v2", "language_config": text, "tile_tag": "2D", "global_view_pos": "head",
+        "vision_config": {"model_name": "deeplip_b_l", "model_type": "vision", "width": {"clip-l-14-224": clip, "sam_vit_b": sam}},
+        "projector_config": {"input_dim": 2048, "n_embed": 1280, "projector_type": "linear"}});
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap();
+    let Some(VisionConfig::DeepEncoder(tower)) = read(&config).vision else {
+        panic!("another tower")
+    };
+    assert_eq!(
+        (tower.sam.side, tower.sam.whole, tower.clip_side),
+        (64, vec![2, 5, 8, 11], 16)
+    );
+    assert_eq!((tower.clip.eps, tower.clip.intermediate_size), (1e-5, 4096));
+    // 3.2 billion, of which 0.4 are the tower's.
+    let parameters = read(&config).parameters() as f64;
+    assert!((3.0e9..3.4e9).contains(&parameters), "{parameters}");
+    let mut bare = config.clone();
+    bare["model_type"] = json!("deepseekocr");
+    bare["vision_config"] = json!({});
+    assert!(matches!(read(&bare).vision, Some(VisionConfig::DeepEncoder(_))));
+    check_refusals(
+        &config,
+        &[
+            ("/tile_tag", json!("1D")),
+            ("/projector_config/projector_type", json!("mlp_gelu")),
+            ("/vision_config/width/sam_vit_b/heads", json!(0)),
+            ("/vision_config/width/sam_vit_b/width", json!(u32::MAX)),
+            ("/vision_config/width/sam_vit_b/layers", json!(u32::MAX)),
+            ("/vision_config/width/sam_vit_b/downsample_channels", json!([])),
+            ("/vision_config/width/sam_vit_b/downsample_channels", json!([512, 512])),
+            ("/vision_config/width/sam_vit_b/window_size", json!(0)),
+            ("/vision_config/width/sam_vit_b/image_size", json!(u32::MAX)),
+            ("/vision_config/width/clip-l-14-224/width", json!(u32::MAX)),
+            ("/vision_config/width/clip-l-14-224/image_size", json!(0)),
+        ],
+    );
+}
+
+#[test]
+fn idefics_2_looks_at_patches_by_64_rows() {
+    // The language part tells only what is not as in the class of Mistral.
+    let text =
+        json!({"model_type": "mistral", "max_position_embeddings": 32768, "vocab_size": 32003, "rms_norm_eps": 1e-5});
+    let vision = json!({"model_type": "idefics2", "hidden_size": 1152, "image_size": 980, "intermediate_size": 4304, "num_attention_heads": 16,
+                        "num_hidden_layers": 27, "patch_size": 14});
+    let perceiver = json!({"model_type": "idefics2"});
+    let config =
+        json!({"model_type": "idefics2", "text_config": text, "vision_config": vision, "perceiver_config": perceiver});
+    let read = ModelConfig::parse(&config.to_string()).unwrap();
+    let Some(VisionConfig::Idefics2(tower)) = read.vision else {
+        panic!("{:?}", read.vision)
+    };
+    assert_eq!((tower.side, tower.latents, tower.depth, tower.heads), (70, 64, 3, 16));
+    assert_eq!(
+        (tower.kv_heads, tower.head_dim, tower.width, tower.eps),
+        (4, 96, 14_336, 1e-6)
+    );
+    // Eight billion.
+    let parameters = read.parameters() as f64;
+    assert!((7.8e9..8.8e9).contains(&parameters), "{parameters}");
+    check_refusals(
+        &config,
+        &[
+            ("/perceiver_config", Value::Null),
+            ("/perceiver_config/hidden_act", json!("gelu")),
+            ("/perceiver_config/resampler_n_heads", json!(0)),
+            ("/perceiver_config/num_key_value_heads", json!(3)),
+            ("/perceiver_config/resampler_head_dim", json!(u32::MAX)),
+            ("/perceiver_config/resampler_n_latents", json!(u32::MAX)),
+            ("/perceiver_config/resampler_depth", json!(0)),
+            ("/vision_config/image_size", json!(0)),
+        ],
+    );
+}
+
+#[test]
 fn phi_3_vision_has_the_one_tower_of_its_name() {
     let mut config = llama("phi3_v");
     config["img_processor"] = json!({"name": "clip_vision_model", "image_dim_out": 1024, "num_img_tokens": 144});

@@ -281,7 +281,7 @@ impl LlavaTower {
 }
 
 /// Features of tiles `[side · side, width]`, row by row, as one grid `[rows, columns, width]`.
-fn join_tiles(tiles: &[Tensor], columns: usize, side: i32) -> Result<Tensor> {
+pub(super) fn join_tiles(tiles: &[Tensor], columns: usize, side: i32) -> Result<Tensor> {
     let square = |tile: &Tensor| tile.reshape(&[side, side, tile.dim(1)]);
     let row = |tiles: &[Tensor]| {
         let squares = tiles.iter().map(square).collect::<Result<Vec<_>>>()?;
@@ -306,7 +306,7 @@ fn shown(grid: &Tensor, joined: &JoinedTiles) -> Result<Tensor> {
 
 /// The rows of a grid `[rows, columns, width]`, one after another with a mark behind each. A very long image covers no
 /// column of it.
-fn ended(grid: &Tensor, end: &Tensor) -> Result<Tensor> {
+pub(super) fn ended(grid: &Tensor, end: &Tensor) -> Result<Tensor> {
     let (rows, columns, width) = (grid.dim(0), grid.dim(1), grid.dim(2));
     let ends = Tensor::zeros(&[rows, 1, width], grid.dtype())?.add(end)?;
     if columns == 0 {
@@ -374,7 +374,7 @@ impl Projector {
 }
 
 /// States of a grid `[rows · columns, width]` with zeros on the right and below, up to as many rows and columns.
-fn widened(states: &Tensor, (rows, columns): (u32, u32), to: (u32, u32)) -> Result<Tensor> {
+pub(super) fn widened(states: &Tensor, (rows, columns): (u32, u32), to: (u32, u32)) -> Result<Tensor> {
     let (rows, columns, width) = (rows as i32, columns as i32, states.dim(1));
     let (down, across) = (to.0 as i32, to.1 as i32);
     let mut grid = states.reshape(&[rows, columns, width])?;
