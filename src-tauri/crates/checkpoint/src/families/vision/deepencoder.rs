@@ -147,6 +147,7 @@ fn sam(fields: Fields<'_>) -> Result<SamConfig, Error> {
         channels.last().copied().unwrap_or(0),
         1..=1 << 14,
     )?;
+    let side = patches_along("image_size", fields.number("image_size")?.unwrap_or(WHOLE), patch_size)?;
     Ok(SamConfig {
         width,
         layers,
@@ -154,7 +155,7 @@ fn sam(fields: Fields<'_>) -> Result<SamConfig, Error> {
         inside,
         whole,
         window: check_range("window_size", fields.number("window_size")?.unwrap_or(14), 1..=256)?,
-        side: patches_along("image_size", fields.number("image_size")?.unwrap_or(WHOLE), patch_size)?,
+        side: check_range("image_size", side, 4..=256)?,
         patch_size,
         channels: check_range("out_chans", fields.number("out_chans")?.unwrap_or(256), 1..=1 << 14)?,
         outputs,
