@@ -8,6 +8,7 @@ of an image, its grid or its tiles, is made up here, and what the processor writ
 """
 import json
 import random
+import re
 import sys
 import types
 from pathlib import Path
@@ -62,8 +63,11 @@ def beside(rows, columns):
 
 GRIDS = [(1, 1), (3, 2), (2, 5)]
 TILES = [(0, 0), (2, 3), (1, 2)]
-# Families without a token for an image. All encode the texts around one apart.
-ADDED = ("llava_qwen2", "phi4-siglip")
+# Families whose tokenizers may lack the token for an image, and how it is spelled. All encode the texts around one apart.
+ADDED = {"llava_qwen2": "<image>", "llava-qwen2": "<image>", "phi3_v": "<|image|>", "phi4-siglip": "<image>"}
+
+# What stands around images of Idefics 2, once between two.
+FENCE = "<fake_token_around_image>"
 
 
 class Family:
@@ -81,7 +85,14 @@ class Family:
 
         module, _, name = self.processor.rpartition(".")
         if self.model_type in ADDED:
-            return grid(*GRIDS[index]), "<image>", "<image>"
+            return grid(*GRIDS[index]), "<image>", ADDED[self.model_type]
+        if self.model_type == "idefics2":
+            rows, columns = (2, 2) if index else (0, 0)
+            return tiled(rows, columns, 4, 4), f"{FENCE}{'<image>' * 4}{FENCE}" * (rows * columns + 1), "<image>"
+        if self.model_type in ("deepseek_vl_v2", "deepseekocr"):
+            # As mlx-vlm's `tokenize_with_images` does, whose classes want a tokenizer of their own.
+            rows, columns = GRIDS[index]
+            return grid(rows, columns), "<image>" * (rows * columns), "<image>"
         cls = getattr(importlib.import_module(f"transformers.models.{module}"), name)
         shape = GRIDS[index]
         side = 2 if self.model_type == "cohere2_vision" else 16
@@ -131,6 +142,8 @@ class Family:
             inputs = {"grids": [[rows, columns]], "num_patches_per_image": [count], "target_sizes": numpy.array([[4, 12]] + [[8, 8]] * (count - 1))}
             plan = tiled(rows, columns, 4, 3)
             return plan, "IMAGE_ID" + processor.replace_image_token(inputs, 0, image_token_divisor=16), processor.image_token
+        elif self.model_type == "multi_modality":
+            processor.num_image_tokens = rows * columns
         elif self.model_type == "mllama":
             plan = beside(*[(1, 1), (2, 2), (1, 3)][index])
         elif self.model_type == "hunyuan_vl":
@@ -157,6 +170,7 @@ FAMILIES = [
            ["<|user|>", "<|begin_of_image|>", "<|end_of_image|>", "<|image|>", "<|video|>"], {"image_token": "<|image|>", "video_token": "<|video|>"}),
     Family("pixtral", "pixtral.processing_pixtral.PixtralProcessor", plain("[IMG]", "[INST]", "[/INST]"), ["[INST]", "[/INST]", "[IMG]", "[IMG_BREAK]", "[IMG_END]"],
            patch_size=16, spatial_merge_size=2),
+    Family("idefics2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>"), ["<|im_start|>", "<|im_end|>", "<image>", FENCE]),
     Family("idefics3", "idefics3.processing_idefics3.Idefics3Processor", plain("<image>", "<|im_start|>", "<end_of_utterance>\n"),
            ["<|im_start|>", "<end_of_utterance>", "<image>", "<fake_token_around_image>", "<global-img>"] + [f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2, 3)],
            {"image_token": "<image>", "fake_image_token": "<fake_token_around_image>", "global_image_token": "<global-img>", "end_of_utterance_token": "<end_of_utterance>",
@@ -188,6 +202,13 @@ FAMILIES = [
            {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>", "image_start_token": "<image>", "image_end_token": "</image>",
             "slice_start_token": "<slice>", "slice_end_token": "</slice>", "image_id_start_token": "<image_id>", "image_id_end_token": "</image_id>"}),
     Family("llava_qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
+    Family("llava-qwen2", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
+    Family("phi3_v", "", plain("<|image|>\\n", "<|user|>", "<|end|>"), ["<|endoftext|>", "<|end|>", "<|user|>"]),
+    Family("deepseek_vl_v2", "", plain("<image>\\n", "<|User|>", "<|Assistant|>"), ["<|User|>", "<|Assistant|>", "<image>"]),
+    Family("deepseekocr", "", plain("<image>\\n", "", ""), ["<|User|>", "<|Assistant|>", "<image>"]),
+    Family("multi_modality", "janus.processing_janus.JanusProcessor", plain("<image_placeholder>\\n", "<|User|>", "<|Assistant|>"),
+           ["<|User|>", "<|Assistant|>", "<begin_of_image>", "<image_placeholder>", "<end_of_image>"],
+           {"image_token": "<image_placeholder>", "boi_token": "<begin_of_image>", "eoi_token": "<end_of_image>"}),
     Family("phi4-siglip", "", qwen("").replace("<|vision_start|><|image_pad|><|vision_end|>", "<image>\\n"), ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]),
     Family("mllama", "mllama.processing_mllama.MllamaProcessor", llama(),
            ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"]),
@@ -263,6 +284,9 @@ def main(out):
             pieces = rendered.split(placeholder)
             assert len(pieces) == len(texts) + 1, (family.model_type, rendered)
             widened = pieces[0] + "".join(text + piece for text, piece in zip(texts, pieces[1:]))
+            if family.model_type == "idefics2":
+                # As the call of its processor does, which wants a tokenizer of its own.
+                widened = re.sub(rf"{FENCE}(?=[^\s<])", f"{FENCE} ", widened.replace(FENCE * 2, FENCE))
             # As MiniCPM-V's `_prepend_local_ids` numbers the images of a prompt.
             for index in range(len(texts)):
                 widened = widened.replace("IMAGE_ID", f"<image_id>{index}</image_id>", 1)

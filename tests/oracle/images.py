@@ -5,8 +5,8 @@
 DIR/images/NAME holds image files of all kinds and DIR/images/NAME.rgb what Pillow decodes of each (over white, upright, 8 bits, row by row).
 DIR/processors/NAME holds a processor's file and a `config.json` beside it. DIR/expected.json says for every processor and image the grids, tokens and the
 SHA-256 of each view's numbers, `error` where the processor refuses the image. DIR/resize.json has the SHA-256 of Pillow's resizes.
-Written for Pillow 12.3.0 and transformers 5.23; the processors computed with Pillow are asked, never those of torchvision. LFM2-VL, Kimi-VL and Falcon-OCR have none
-of that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
+Written for Pillow 12.3.0 and transformers 5.23; the processors computed with Pillow are asked, never those of torchvision. LFM2-VL, Kimi-VL, Falcon-OCR, Bunny,
+Janus, DeepSeek-VL2 and -OCR and Phi 3 Vision have none of that kind in transformers: mlx-vlm's are asked, and their pixels go through the same two lines of numpy.
 """
 import argparse
 import hashlib
@@ -19,6 +19,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 from transformers.image_transforms import normalize, rescale
 from transformers.image_utils import SizeDict
+
+from image_squares import squares
 
 warnings.filterwarnings("ignore")
 
@@ -126,6 +128,7 @@ def processors():
     from transformers.models.glm4v.image_processing_pil_glm4v import Glm4vImageProcessorPil
     from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
     from transformers.models.hunyuan_vl.image_processing_pil_hunyuan_vl import HunYuanVLImageProcessorPil
+    from transformers.models.idefics2.image_processing_pil_idefics2 import Idefics2ImageProcessorPil
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
     from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
     from transformers.models.llava_onevision.image_processing_pil_llava_onevision import LlavaOnevisionImageProcessorPil
@@ -182,6 +185,8 @@ def processors():
         ("pixtral", PixtralImageProcessorPil, {}, {"model_type": "llava", "vision_config": {"model_type": "pixtral", "patch_size": 16}}, longest(16)),
         ("mistral3", PixtralImageProcessorPil, {"patch_size": {"height": 28, "width": 28}, "size": {"longest_edge": 1540}},
          {"model_type": "mistral3", "spatial_merge_size": 2, "vision_config": {"patch_size": 14}}, longest(28)),
+        ("idefics2", Idefics2ImageProcessorPil, {"do_image_splitting": True, **edges(378, 980)}, {"model_type": "idefics2"}, quarters),
+        ("idefics2_whole", Idefics2ImageProcessorPil, edges(378, 980), {"model_type": "idefics2"}, quarters),
         ("idefics3", Idefics3ImageProcessorPil, {}, {"model_type": "idefics3", "scale_factor": 2, "vision_config": {"patch_size": 14}}, tiles(169)),
         ("smolvlm", SmolVLMImageProcessorPil, {"size": {"longest_edge": 2048}, "max_image_size": {"longest_edge": 512}},
          {"model_type": "smolvlm", "scale_factor": 4, "vision_config": {"patch_size": 16}}, tiles(64)),
@@ -233,6 +238,13 @@ def longest(side):
         image = np.asarray(made["pixel_values"])[0]
         return answer([image], image.shape[1] // side * (image.shape[2] // side))
     return taken
+
+
+def quarters(made):
+    """Views without what is padded for the largest."""
+    masks = np.asarray(made["pixel_attention_mask"])[0]
+    views = [view[:, :mask[:, 0].sum(), :mask[0].sum()] for view, mask in zip(np.asarray(made["pixel_values"])[0], masks)]
+    return answer(views, 64 * len(views), *([2, 2] if len(views) > 1 else []))
 
 
 def tiles(each):
@@ -302,10 +314,10 @@ def steps(values, mean=0.5, std=0.5):
     return np.rint((np.asarray(values, dtype=np.float64) * std + mean) * 255).astype(np.uint8)
 
 
-def numbers(pixels):
+def numbers(pixels, mean=(0.5,) * 3, std=(0.5,) * 3):
     """[3, height, width] of steps, as transformers makes numbers of them."""
     scaled = rescale(pixels, 1 / 255, input_data_format="channels_first")
-    return normalize(scaled, [0.5] * 3, [0.5] * 3, input_data_format="channels_first")
+    return normalize(scaled, mean, std, input_data_format="channels_first")
 
 
 def functions(file):
@@ -374,7 +386,7 @@ def others():
             ("kimi_vl", {"image_processor_type": "KimiVLImageProcessor", "patch_size": 14, "in_token_limit": 4096, "pad_input": True,
                          "image_mean": [0.5] * 3, "image_std": [0.5] * 3}, {"model_type": "kimi_vl"}, of_kimi),
             ("lfm2_vl", {"image_processor_type": "Lfm2VlImageProcessorFast", "resample": 2, "do_resize": False}, {"model_type": "lfm2_vl"}, of_lfm2),
-            ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon)]
+            ("falcon_ocr", None, {"model_type": "falcon_ocr", "spatial_patch_size": 16}, of_falcon), *squares(answer, numbers, steps)]
 
 
 def asked(name, process, taken, images):

@@ -16,6 +16,8 @@ pub struct ImagePrompt {
     pub around: &'static str,
     /// True if tokenizers may lack the placeholder, which then only tells where an image is.
     pub added: bool,
+    /// True if a space stands between an image and a word after it, and one mark between two images.
+    pub spaced: bool,
     /// The most images of a conversation.
     pub most: Option<usize>,
     /// A template for models that bring none.
@@ -35,6 +37,8 @@ pub enum ImageRun {
     Rows(&'static str, &'static str),
     /// Tiles, each after a mark with its place, a line for each row of them; then the full image.
     Idefics,
+    /// Views, each after a mark that stands at the end too (Idefics 2).
+    Fenced(&'static str),
     /// Tiles, each after a mark with its place; then the full image; all between two marks.
     Lfm2,
     /// Tiles, each after its number, then the full image, all between two marks (Aya Vision).
@@ -67,6 +71,7 @@ impl ImagePrompt {
             feature: token,
             around: "",
             added: false,
+            spaced: false,
             most: None,
             template: None,
             run: ImageRun::Features,
@@ -83,6 +88,7 @@ impl ImagePrompt {
             | ImageRun::NumberedTiles(open, close)
             | ImageRun::EndedTiles(open, _, close) => (open, close),
             ImageRun::Idefics => ("<fake_token_around_image>", "<global-img>"),
+            ImageRun::Fenced(mark) => (mark, mark),
             ImageRun::Lfm2 => ("<|image_start|>", "<|image_end|>"),
             ImageRun::Slices => ("<image>", "</image>"),
             ImageRun::Features | ImageRun::Itself => ("", ""),
@@ -99,6 +105,7 @@ impl ImagePrompt {
             ImageRun::Features
             | ImageRun::Rows(..)
             | ImageRun::Idefics
+            | ImageRun::Fenced(_)
             | ImageRun::Lfm2
             | ImageRun::Slices
             | ImageRun::Itself => ("", ""),
@@ -150,6 +157,15 @@ impl ImagePrompt {
                     }
                 }
                 run.marks(FAKE);
+                run.segments
+            }
+            ImageRun::Fenced(mark) => {
+                let mut run = Builder::default();
+                for features in views() {
+                    run.marks(mark);
+                    run.features(features);
+                }
+                run.marks(mark);
                 run.segments
             }
             ImageRun::Lfm2 => {

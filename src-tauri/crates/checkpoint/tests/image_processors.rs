@@ -251,6 +251,33 @@ fn full_detail_means_the_largest_budget_of_gemma_4_unless_its_file_names_another
 }
 
 #[test]
+fn processors_without_a_file_keep_to_the_detail() {
+    for config in [
+        json!({"model_type": "deepseek_vl_v2", "candidate_resolutions": [[384, 384], [768, 384], [1152, 1152]]}),
+        json!({"model_type": "deepseekocr"}),
+        json!({"model_type": "phi3_v"}),
+    ] {
+        let processor = processor(json!({}), config.clone());
+        for size in SIZES.into_iter().chain([(641, 1), (37, 4001), (16_384, 16_384)]) {
+            for detail in [Quick, Normal, Full] {
+                let Ok(plan) = processor.plan(size.0, size.1, detail) else {
+                    continue;
+                };
+                assert!(
+                    plan.tokens() <= detail.most_tokens() as usize,
+                    "{config} {size:?} {detail:?}: {} tokens",
+                    plan.tokens()
+                );
+                let tiles = plan.tiles.map_or(1, |(rows, columns)| rows * columns) + u32::from(plan.whole);
+                assert_eq!(plan.views.len(), tiles as usize, "{config} {size:?} {detail:?}");
+            }
+        }
+    }
+    let unlike = json!({"model_type": "deepseek_vl_v2", "candidate_resolutions": [[400, 384]]});
+    assert!(read(json!({}), unlike).is_err());
+}
+
+#[test]
 fn null_never_overrides_a_default() {
     let bare = processor(json!({"image_processor_type": "Qwen2VLImageProcessor"}), json!({}));
     let nulls = json!({"image_processor_type": "Qwen2VLImageProcessor", "min_pixels": null, "max_pixels": null, "size": null, "patch_size": null,
@@ -330,6 +357,7 @@ fn hostile_numbers_are_refused_and_never_reckoned_with() {
         "Gemma3",
         "Gemma4",
         "Pixtral",
+        "Idefics2",
         "Idefics3",
         "GotOcr2",
         "Lfm2Vl",

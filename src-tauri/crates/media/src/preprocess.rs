@@ -1,6 +1,6 @@
 //! From pixels to a tower's numbers.
 
-use checkpoint::image_processor::{Layout, Scaling};
+use checkpoint::image_processor::{Layout, Part, Scaling};
 use checkpoint::{ImagePlan, ImageProcessor, View};
 
 use crate::decoded_image::DecodedImage;
@@ -24,7 +24,11 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             "it has another number of pixels than its size says".into(),
         ));
     }
-    let numbers = Numbers::of(&processor.scaling);
+    let around = match processor.sizing.is_on_mean() {
+        true => mean_colour(&processor.scaling),
+        false => [0; 3],
+    };
+    let numbers = Numbers::of(&processor.scaling, around);
     let original = RgbRef {
         rgb: &image.rgb,
         size: (image.width, image.height),
@@ -35,7 +39,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             .as_ref()
             .map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
         let resized = match processor.sizing.is_squared() {
-            true => resize_squared(from.rgb, from.size, *step, processor.filter),
+            true => resize_squared(from.rgb, from.size, *step, around, processor.filter),
             false => from.resized(*step, processor),
         };
         last = Some((resized, *step));
@@ -48,7 +52,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
     let before = match plan.views.first().filter(|_| processor.sizing.is_centered()) {
         Some(view) => {
             let half = |canvas: u32, image: u32| match canvas >= image {
-                true => i64::from((canvas - image) / 2),
+                true => i64::from(processor.sizing.before(canvas - image)),
                 false => -i64::from((image - canvas) / 2),
             };
             (
@@ -60,7 +64,16 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
     };
     let mut views = Vec::with_capacity(plan.views.len());
     for (index, view) in plan.views.iter().enumerate() {
-        if index < tiles {
+        if let Some(part) = processor.sizing.part(index, original.size).filter(|_| index < tiles) {
+            let rgb = original.part(part);
+            let size = (view.width, view.height);
+            let part = RgbRef {
+                rgb: &rgb,
+                size: part.1,
+            }
+            .resized(size, processor);
+            views.push(numbers.view(&RgbRef { rgb: &part, size }, (0, 0), view, processor.layout)?);
+        } else if index < tiles {
             let corner = (
                 i64::from(index as u32 % columns * view.width) - before.0,
                 i64::from(index as u32 / columns * view.height) - before.1,
@@ -72,15 +85,21 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             } else {
                 shown
             };
-            let whole = from.resized((view.width, view.height), processor);
-            let whole = RgbRef {
-                rgb: &whole,
-                size: (view.width, view.height),
-            };
-            views.push(numbers.view(&whole, (0, 0), view, processor.layout)?);
+            let size = processor.sizing.whole_size(from.size, (view.width, view.height));
+            let whole = from.resized(size, processor);
+            let whole = RgbRef { rgb: &whole, size };
+            let before = |canvas: u32, image: u32| -i64::from(processor.sizing.before(canvas.saturating_sub(image)));
+            let corner = (before(view.width, size.0), before(view.height, size.1));
+            views.push(numbers.view(&whole, corner, view, processor.layout)?);
         }
     }
     Ok(views)
+}
+
+/// The steps next below what is subtracted of each color.
+fn mean_colour(scaling: &Scaling) -> [u8; 3] {
+    let mean = scaling.normalization.map_or([0.0; 3], |(mean, _)| mean);
+    mean.map(|mean| (f64::from(mean) * 255.0) as u8)
 }
 
 /// Borrowed pixels of red, green and blue, row by row.
@@ -93,6 +112,15 @@ struct RgbRef<'a> {
 impl<'a> RgbRef<'a> {
     fn resized(&self, to: (u32, u32), processor: &ImageProcessor) -> Vec<u8> {
         resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
+    }
+
+    /// The pixels of a part of it, given its corner and its size.
+    fn part(&self, ((left, top), (width, height)): Part) -> Vec<u8> {
+        let row = |row: u32| {
+            let start = ((top + row) as usize * self.size.0 as usize + left as usize) * 3;
+            &self.rgb[start..start + width as usize * 3]
+        };
+        (0..height).flat_map(row).copied().collect()
     }
 
     /// Colors of a part of a row, and how many pixels of it lie before the image; shorter if the image ends before it,
@@ -111,10 +139,14 @@ impl<'a> RgbRef<'a> {
 }
 
 /// The results for each of the 256 values of red, green and blue.
-struct Numbers([[f32; 256]; 3]);
+struct Numbers {
+    of_steps: [[f32; 256]; 3],
+    /// The color where a canvas is larger than its image.
+    around: [u8; 3],
+}
 
 impl Numbers {
-    fn of(scaling: &Scaling) -> Self {
+    fn of(scaling: &Scaling, around: [u8; 3]) -> Self {
         let mut numbers = [[0.0; 256]; 3];
         for (colour, numbers) in numbers.iter_mut().enumerate() {
             for (step, number) in numbers.iter_mut().enumerate() {
@@ -127,7 +159,10 @@ impl Numbers {
                     .map_or(scaled, |(mean, std)| (scaled - mean[colour]) / std[colour]);
             }
         }
-        Self(numbers)
+        Self {
+            of_steps: numbers,
+            around,
+        }
     }
 
     /// The numbers of a view whose corner lies here.
@@ -161,14 +196,14 @@ impl Numbers {
     fn planes(&self, pixels: &RgbRef, (left, top): (i64, i64), view: &View) -> ViewPixels {
         let (width, height) = (view.width as usize, view.height as usize);
         let mut values = Vec::with_capacity(3 * width * height);
-        for (colour, numbers) in self.0.iter().enumerate() {
+        for (colour, numbers) in self.of_steps.iter().enumerate() {
+            let around = numbers[usize::from(self.around[colour])];
             for row in 0..view.height {
                 let (before, steps) = pixels.row(left, top + i64::from(row), view.width);
                 let start = values.len();
-                values.resize(start + before as usize, numbers[0]);
+                values.resize(start + before as usize, around);
                 values.extend(steps.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
-                // Black where a canvas is larger than its image.
-                values.resize(start + width, numbers[0]);
+                values.resize(start + width, around);
             }
         }
         ViewPixels {
@@ -192,7 +227,7 @@ impl Numbers {
             let lines = (0..order.side).map(|line| pixels.row(left, top + i64::from(line), order.side).1);
             match order.colour_by_colour {
                 true => {
-                    for (colour, numbers) in self.0.iter().enumerate() {
+                    for (colour, numbers) in self.of_steps.iter().enumerate() {
                         let start = values.len();
                         for line in lines.clone() {
                             values.extend(line.chunks_exact(3).map(|pixel| numbers[usize::from(pixel[colour])]));
@@ -206,9 +241,9 @@ impl Numbers {
                 false => {
                     for line in lines {
                         let pixels = line.chunks_exact(3);
-                        values.extend(
-                            pixels.flat_map(|pixel| [0, 1, 2].map(|colour| self.0[colour][usize::from(pixel[colour])])),
-                        );
+                        values.extend(pixels.flat_map(|pixel| {
+                            [0, 1, 2].map(|colour| self.of_steps[colour][usize::from(pixel[colour])])
+                        }));
                     }
                 }
             }

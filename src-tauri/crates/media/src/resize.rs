@@ -137,15 +137,22 @@ pub(crate) fn resize_rgb(rgb: &[u8], (width, height): (u32, u32), to: (u32, u32)
 /// Rows of a square that are made at once.
 const BAND: usize = 64;
 
-/// The same of the square in whose middle the image stands, black on both sides of the shorter one. The square itself
-/// is never held in memory.
-pub(crate) fn resize_squared(rgb: &[u8], (width, height): (u32, u32), to: (u32, u32), filter: Filter) -> Vec<u8> {
+/// The same of the square in whose middle the image stands, `around` on both sides of the shorter one. The square
+/// itself is never held in memory.
+pub(crate) fn resize_squared(
+    rgb: &[u8],
+    (width, height): (u32, u32),
+    to: (u32, u32),
+    around: [u8; 3],
+    filter: Filter,
+) -> Vec<u8> {
     let (width, height, to_width, to_height) = (width as usize, height as usize, to.0 as usize, to.1 as usize);
     let side = width.max(height);
     let (before, above) = ((side - width) / 2, (side - height) / 2);
-    let mut rows = vec![0; above * to_width * 3];
+    let plain = |pixels: usize| around.into_iter().cycle().take(pixels * 3);
+    let mut rows: Vec<u8> = plain(above * to_width).collect();
     for band in rgb.chunks(width * 3 * BAND) {
-        let mut padded = vec![0; band.len() / width * side];
+        let mut padded: Vec<u8> = plain(band.len() / (width * 3) * side).collect();
         for (row, padded) in band.chunks_exact(width * 3).zip(padded.chunks_exact_mut(side * 3)) {
             padded[before * 3..][..width * 3].copy_from_slice(row);
         }
@@ -154,7 +161,7 @@ pub(crate) fn resize_squared(rgb: &[u8], (width, height): (u32, u32), to: (u32, 
             false => rows.extend(squeeze_rows(&padded, side, to_width, filter)),
         }
     }
-    rows.resize(side * to_width * 3, 0);
+    rows.extend(plain((side - rows.len() / (to_width * 3)) * to_width));
     match to_height == side {
         true => rows,
         false => squeeze_columns(&rows, to_width * 3, side, to_height, filter),

@@ -210,11 +210,17 @@ const FAMILIES: &[&[FamilyRow]] = &[
     starcoder2::FAMILIES,
     step3p5::FAMILIES,
     talkie::FAMILIES,
+    vision::bunny::FAMILIES,
+    vision::deepencoder::FAMILIES,
+    vision::deepseek_vl::FAMILIES,
     vision::fastvit::FAMILIES,
+    vision::idefics2::FAMILIES,
     vision::internvit::FAMILIES,
+    vision::janus::FAMILIES,
     vision::llava::FAMILIES,
     vision::minicpmv::FAMILIES,
     vision::moonvit::FAMILIES,
+    vision::phi3v::FAMILIES,
     vision::pixtral::FAMILIES,
     xing::FAMILIES,
 ];
@@ -265,10 +271,12 @@ fn vision_row(model_type: &str) -> Option<&'static VisionRow> {
     row(model_type)?.vision.as_ref()
 }
 
-/// The type whose row tells how a model with a tower of this type sees: Pixtral's own repositories call it LLaVA.
+/// The type whose row tells how a model with a tower of this type or name sees: Pixtral's own repositories call it
+/// LLaVA, and those of DeepSeek-OCR call it DeepSeek-VL2.
 fn sees_as<'a>(model_type: &'a str, tower: Option<&str>) -> &'a str {
     match (model_type, tower) {
         ("llava", Some("pixtral")) => "pixtral",
+        ("deepseek_vl_v2", Some("deeplip_b_l")) => "deepseekocr",
         _ => model_type,
     }
 }
@@ -277,7 +285,7 @@ fn sees_as<'a>(model_type: &'a str, tower: Option<&str>) -> &'a str {
 fn vision_row_of(config: &Value) -> Option<&'static VisionRow> {
     let tower = config
         .get("vision_config")
-        .and_then(|vision| vision.get("model_type")?.as_str());
+        .and_then(|vision| vision.get("model_name").or(vision.get("model_type"))?.as_str());
     vision_row(sees_as(config.get("model_type")?.as_str()?, tower))
 }
 
@@ -299,7 +307,7 @@ pub(crate) fn parse_vision(model_type: &str, top: Fields<'_>) -> Result<Option<V
         .object(FIELD)
         .ok()
         .flatten()
-        .map(|vision| vision.text("model_type"))
+        .map(|vision| Ok::<_, Error>(vision.text("model_name")?.or(vision.text("model_type")?)))
         .transpose()?;
     let Some(row) = vision_row(sees_as(model_type, tower.flatten().as_deref())) else {
         return match top.has(FIELD) {

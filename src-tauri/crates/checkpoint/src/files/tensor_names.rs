@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 21] = [
+const UNUSED: [&str; 29] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -16,6 +16,14 @@ const UNUSED: [&str; 21] = [
     "embed_audio.",
     "embed_vision.",
     "vision_embedder.",
+    "vision_embed_tokens.",
+    "aligner.",
+    "vision.",
+    "projector.",
+    "view_sep",
+    "sam_model.",
+    "gen_embed.",
+    "gen_head.",
     "talker.",
     "code2wav.",
     "rotary_emb",
@@ -31,7 +39,7 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 20] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -41,6 +49,12 @@ const PARTS: [&str; 14] = [
     "vit_merger.",
     "merger.mlp.",
     "embed_vision.",
+    "vision_embed_tokens.",
+    "aligner.",
+    "vision.",
+    "projector.",
+    "view_sep",
+    "sam_model.",
     "connector.",
     "mlp1.",
     "mlp_AR.",
@@ -50,7 +64,7 @@ const PARTS: [&str; 14] = [
 
 /// A tensor's name without what wrappers of the text model and of towers put before it.
 pub fn without_wrappers(name: &str) -> &str {
-    const WRAPPERS: [&str; 4] = ["language_model.", "model.", "text_model.", "thinker."];
+    const WRAPPERS: [&str; 5] = ["language_model.", "language.", "model.", "text_model.", "thinker."];
     let mut short = name;
     while let Some(rest) = WRAPPERS.iter().find_map(|wrapper| short.strip_prefix(wrapper)) {
         short = rest;
@@ -59,10 +73,15 @@ pub fn without_wrappers(name: &str) -> &str {
 }
 
 /// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers
-/// and HunyuanOCR's are called `vision_tower` as in conversions, whatever the file says.
+/// and HunyuanOCR's are called `vision_tower` as in conversions, whatever the file says, and DeepSeek-VL2's as that of
+/// Janus.
 pub fn tower_tensor(name: &str) -> Option<String> {
     let short = without_wrappers(name);
     PARTS.iter().find(|part| short.starts_with(**part))?;
+    if let Some(rest) = short.strip_prefix("vision.") {
+        let rest = rest.strip_prefix("vision_tower.").unwrap_or(rest);
+        return Some(format!("vision_model.vision_tower.{rest}"));
+    }
     Some(match short.strip_prefix("visual.").or(short.strip_prefix("vit.")) {
         Some(rest) => format!("vision_tower.{rest}"),
         None => short.to_owned(),
@@ -101,6 +120,15 @@ mod tests {
                 "vit.layers.0.input_layernorm.weight",
                 Some("vision_tower.layers.0.input_layernorm.weight"),
             ),
+            (
+                "vision.blocks.0.norm1.weight",
+                Some("vision_model.vision_tower.blocks.0.norm1.weight"),
+            ),
+            (
+                "vision.vision_tower.pos_embed",
+                Some("vision_model.vision_tower.pos_embed"),
+            ),
+            ("language.model.layers.0.mlp.up_proj.weight", None),
             ("img_projector.weight", Some("img_projector.weight")),
             (
                 "language_model.model.img_projector.weight",

@@ -62,26 +62,10 @@ impl AnyResolution {
         let most = detail.most_tokens() as usize;
         let planned = |canvas: &(u32, u32)| self.on_canvas(width, height, *canvas);
         let fits = |canvas: &(u32, u32)| planned(canvas).tokens() <= most;
-        match self.best(width, height, self.canvases.iter().copied().filter(fits)) {
+        match best_canvas(self.tile, width, height, self.canvases.iter().copied().filter(fits)) {
             Some(canvas) => planned(&canvas),
             None => self.alone(),
         }
-    }
-
-    /// The canvas on which most of the image's pixels are left; of equal ones the one that it covers most.
-    fn best(&self, width: u32, height: u32, canvases: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
-        let (mut best, mut most, mut least) = (None, 0, u64::MAX);
-        for (columns, rows) in canvases {
-            let (across, down) = (columns * self.tile, rows * self.tile);
-            let scale = (f64::from(across) / f64::from(width)).min(f64::from(down) / f64::from(height));
-            let sized = |side: u32| (f64::from(side) * scale) as u64;
-            let covered = (sized(width) * sized(height)).min(u64::from(width) * u64::from(height));
-            let wasted = (u64::from(across) * u64::from(down)).saturating_sub(covered);
-            if covered > most || (covered == most && wasted < least) {
-                (best, most, least) = (Some((columns, rows)), covered, wasted);
-            }
-        }
-        best
     }
 
     fn on_canvas(&self, width: u32, height: u32, (columns, rows): (u32, u32)) -> ImagePlan {
@@ -137,4 +121,26 @@ fn covered((width, height): (f64, f64), (rows, columns): (u32, u32)) -> (u32, u3
         true => (without(rows, whole(height * (across / width))), columns),
         false => (rows, without(columns, whole(width * (down / height)))),
     }
+}
+
+/// The canvas on which most of the image's pixels are left, of those of so many tiles; of equal ones the one that it
+/// covers most.
+pub(super) fn best_canvas(
+    tile: u32,
+    width: u32,
+    height: u32,
+    canvases: impl Iterator<Item = (u32, u32)>,
+) -> Option<(u32, u32)> {
+    let (mut best, mut most, mut least) = (None, 0, u64::MAX);
+    for (columns, rows) in canvases {
+        let (across, down) = (columns * tile, rows * tile);
+        let scale = (f64::from(across) / f64::from(width)).min(f64::from(down) / f64::from(height));
+        let sized = |side: u32| (f64::from(side) * scale) as u64;
+        let covered = (sized(width) * sized(height)).min(u64::from(width) * u64::from(height));
+        let wasted = (u64::from(across) * u64::from(down)).saturating_sub(covered);
+        if covered > most || (covered == most && wasted < least) {
+            (best, most, least) = (Some((columns, rows)), covered, wasted);
+        }
+    }
+    best
 }

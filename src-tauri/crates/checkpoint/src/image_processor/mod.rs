@@ -8,21 +8,29 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 
 mod any_resolution;
+mod cropped_tiles;
 mod naflex;
+mod padded_tiles;
 pub(crate) mod parts;
 mod processor_config;
+mod quarters;
 mod sizing;
 mod slices;
 mod smart_resize;
+mod stretched_tiles;
 mod tiles;
 mod view;
 
 pub use any_resolution::{AnyResolution, Cropped};
+pub use cropped_tiles::CroppedTiles;
 pub use naflex::NaFlex;
+pub use padded_tiles::PaddedTiles;
 pub(crate) use processor_config::{ProcessorConfig, CLIP, IMAGENET};
+pub use quarters::{Part, Quarters};
 pub use sizing::{Padded, Sizing};
 pub use slices::Slices;
 pub use smart_resize::{Enlarging, Features, SmartResize};
+pub use stretched_tiles::StretchedTiles;
 pub use tiles::{ImageSplitting, LfmTiles, RatioTiles, TileChoice, TiledCanvas};
 
 /// More pixels than any plan has: 16,384 tokens of 32 by 32, twice.

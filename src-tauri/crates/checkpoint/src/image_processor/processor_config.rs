@@ -162,20 +162,18 @@ impl ProcessorConfig {
         most: usize,
         limits: RangeInclusive<u32>,
     ) -> Result<Option<Vec<(u32, u32)>>> {
-        let Some(value) = self.get(field) else {
-            return Ok(None);
-        };
-        let pair = |pair: &Value| match pair.as_array().map(Vec::as_slice) {
-            Some([first, second]) => Ok((
-                whole(field, first, limits.clone())?,
-                whole(field, second, limits.clone())?,
-            )),
-            _ => Err(unusable(field, value)),
-        };
-        match value.as_array() {
-            Some(pairs) if (1..=most).contains(&pairs.len()) => pairs.iter().map(pair).collect::<Result<_>>().map(Some),
-            _ => Err(unusable(field, value)),
-        }
+        pairs(field, self.get(field), most, limits)
+    }
+
+    /// The same of `config.json`.
+    pub(crate) fn model_pairs(
+        &self,
+        field: &'static str,
+        most: usize,
+        limits: RangeInclusive<u32>,
+    ) -> Result<Option<Vec<(u32, u32)>>> {
+        let value = self.config.get(field).filter(|value| !value.is_null());
+        pairs(field, value, most, limits)
     }
 
     /// A whole number of `config.json`, at the first of these paths that has one; a list counts as its first number.
@@ -259,6 +257,29 @@ impl ProcessorConfig {
         numbers
             .map(|numbers| numbers.map(|number| number as f32))
             .ok_or_else(|| unusable(field, value))
+    }
+}
+
+/// A list of pairs of whole numbers, at most `most`.
+fn pairs(
+    field: &'static str,
+    value: Option<&Value>,
+    most: usize,
+    limits: RangeInclusive<u32>,
+) -> Result<Option<Vec<(u32, u32)>>> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let pair = |pair: &Value| match pair.as_array().map(Vec::as_slice) {
+        Some([first, second]) => Ok((
+            whole(field, first, limits.clone())?,
+            whole(field, second, limits.clone())?,
+        )),
+        _ => Err(unusable(field, value)),
+    };
+    match value.as_array() {
+        Some(pairs) if (1..=most).contains(&pairs.len()) => pairs.iter().map(pair).collect::<Result<_>>().map(Some),
+        _ => Err(unusable(field, value)),
     }
 }
 

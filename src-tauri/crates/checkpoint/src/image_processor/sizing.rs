@@ -3,10 +3,12 @@
 use protocol::ImageDetail;
 use serde::Serialize;
 
+use super::padded_tiles::contained;
+use super::quarters::quarter;
 use super::view::{merged, single};
 use super::{
-    AnyResolution, Cropped, ImagePlan, ImageSplitting, LfmTiles, NaFlex, RatioTiles, Slices, SmartResize, TiledCanvas,
-    View,
+    AnyResolution, Cropped, CroppedTiles, ImagePlan, ImageSplitting, LfmTiles, NaFlex, PaddedTiles, Part, Quarters,
+    RatioTiles, Slices, SmartResize, StretchedTiles, TiledCanvas, View,
 };
 use crate::error::{Error, Result};
 
@@ -61,10 +63,20 @@ pub enum Sizing {
     Padded(Padded),
     /// Tiles of a canvas in whose corner the image stands (Llama 3.2).
     TiledCanvas(TiledCanvas),
-    /// A square, with black on both sides of the shorter one before it is resized (FastVLM).
+    /// A square, with the mean color on both sides of the shorter one before it is resized, which is black in FastVLM
+    /// (FastVLM, Bunny).
     Square {
         /// Its side.
         side: u32,
+        /// The side of a patch.
+        patch: u32,
+    },
+    /// The longer side to that of a square, in whose middle the image stands on the mean color (Janus).
+    Boxed {
+        /// The side of the square.
+        side: u32,
+        /// The shortest side of the image in it.
+        least: u32,
         /// The side of a patch.
         patch: u32,
     },
@@ -76,12 +88,21 @@ pub enum Sizing {
     Cropped(Cropped),
     /// Tiles of a canvas in whose middle the image stands, and the whole (LLaVA-NeXT, LLaVA-OneVision).
     AnyResolution(AnyResolution),
+    /// The image stretched to whole tiles, then the same in one more (Phi 3 Vision).
+    StretchedTiles(StretchedTiles),
+    /// Tiles of a canvas in whose middle the image stands on the mean color, and the whole so on one tile
+    /// (DeepSeek-VL2).
+    PaddedTiles(PaddedTiles),
+    /// Tiles of a large image, then the whole on the mean color of a larger square (DeepSeek-OCR).
+    CroppedTiles(CroppedTiles),
+    /// The quarters of the image, each brought to a size of its own, then the whole (Idefics 2).
+    Quarters(Quarters),
 }
 
 impl Sizing {
     /// True if the full view after the tiles is made from the original, not from the resized image that was cut.
     pub fn whole_is_of_original(&self) -> bool {
-        !matches!(self, Self::ImageSplitting(_))
+        !matches!(self, Self::ImageSplitting(_) | Self::StretchedTiles(_))
     }
 
     /// True if images become squares before they are resized.
@@ -91,7 +112,47 @@ impl Sizing {
 
     /// True if the middle of the resized image is that of what the tower sees; otherwise their corners are the same.
     pub fn is_centered(&self) -> bool {
-        matches!(self, Self::Cropped(_) | Self::AnyResolution(_))
+        matches!(
+            self,
+            Self::Cropped(_)
+                | Self::AnyResolution(_)
+                | Self::Boxed { .. }
+                | Self::PaddedTiles(_)
+                | Self::CroppedTiles(_)
+        )
+    }
+
+    /// True if the mean color lies around images, and not black.
+    pub fn is_on_mean(&self) -> bool {
+        matches!(
+            self,
+            Self::Square { .. } | Self::Boxed { .. } | Self::PaddedTiles(_) | Self::CroppedTiles(_)
+        )
+    }
+
+    /// The part of an image of this size that the view of this index shows, if it is brought to its size by itself.
+    pub fn part(&self, index: usize, image: (u32, u32)) -> Option<Part> {
+        match self {
+            Self::Quarters(_) => Some(quarter(index as u32, image)),
+            _ => None,
+        }
+    }
+
+    /// Pixels before an image in the middle of what has so many more than it.
+    pub fn before(&self, room: u32) -> u32 {
+        match self {
+            // A half goes to the even number, as Python rounds.
+            Self::PaddedTiles(_) | Self::CroppedTiles(_) => room / 2 + (room % 2 & room / 2 % 2),
+            _ => room / 2,
+        }
+    }
+
+    /// The size that an image of this size is brought to for the view of the whole.
+    pub fn whole_size(&self, image: (u32, u32), view: (u32, u32)) -> (u32, u32) {
+        match self {
+            Self::PaddedTiles(_) | Self::CroppedTiles(_) => contained(image, view),
+            _ => view,
+        }
     }
 
     pub(super) fn plan(&self, width: u32, height: u32, detail: ImageDetail) -> Result<ImagePlan> {
@@ -122,10 +183,15 @@ impl Sizing {
             Self::Padded(rule) => Ok(rule.plan(width, height, detail)),
             Self::TiledCanvas(rule) => Ok(rule.plan(width, height, detail)),
             Self::Square { side, patch } => Ok(single(merged(*side, *side, *patch, 1))),
+            Self::Boxed { side, least, patch } => Ok(boxed((width, height), *side, *least, *patch)),
             Self::NaFlex(rule) => Ok(rule.plan(width, height, detail)),
             Self::Slices(rule) => Ok(rule.plan(width, height, detail)),
             Self::Cropped(rule) => rule.plan(width, height),
             Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),
+            Self::StretchedTiles(rule) => rule.plan(width, height, detail),
+            Self::PaddedTiles(rule) => rule.plan(width, height, detail),
+            Self::CroppedTiles(rule) => rule.plan(width, height, detail),
+            Self::Quarters(rule) => rule.plan(width, height, detail),
         }
     }
 }
@@ -207,6 +273,17 @@ fn budget(width: u32, height: u32, patch: u32, pool: u32, tokens: u32) -> Result
         _ => {}
     }
     Ok(single(merged(across, down, patch, pool)))
+}
+
+fn boxed((width, height): (u32, u32), side: u32, least: u32, patch: u32) -> ImagePlan {
+    let longer = f64::from(width.max(height));
+    let sized = |pixels: u32| ((f64::from(pixels) / longer * f64::from(side)) as u32).max(least);
+    let size = (sized(width), sized(height));
+    ImagePlan {
+        resized: size,
+        steps: vec![size],
+        ..single(merged(side, side, patch, 1))
+    }
 }
 
 fn longest(size: (u32, u32), mut most: (u32, u32), patch: u32, merge: u32, detail: ImageDetail) -> ImagePlan {

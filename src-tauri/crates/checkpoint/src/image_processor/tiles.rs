@@ -150,7 +150,7 @@ fn tile_limit(detail: ImageDetail, tile: u32, whole: u32) -> u32 {
 }
 
 /// Columns and rows of all arrangements within the limits, by their number of tiles, narrow ones first.
-fn arrangements(fewest: u32, most: u32) -> Vec<(u32, u32)> {
+pub(super) fn arrangements(fewest: u32, most: u32) -> Vec<(u32, u32)> {
     let all = (1..=most).flat_map(|columns| (1..=most).map(move |rows| (columns, rows)));
     let mut found: Vec<_> = all
         .filter(|(columns, rows)| (fewest..=most).contains(&(columns * rows)))
@@ -177,7 +177,7 @@ fn least_enlarged(width: u32, height: u32, arrangements: &[(u32, u32)], tile: (u
 }
 
 /// Columns and rows closest to the image's shape; of equal ones the larger, if the image has half of its pixels.
-fn closest(width: u32, height: u32, arrangements: Vec<(u32, u32)>, tile: (u32, u32)) -> (u32, u32) {
+pub(super) fn closest(width: u32, height: u32, arrangements: Vec<(u32, u32)>, tile: (u32, u32)) -> (u32, u32) {
     let ratio = f64::from(width) / f64::from(height);
     let area = f64::from(width) * f64::from(height);
     let (mut best, mut least) = ((1, 1), f64::INFINITY);

@@ -55,7 +55,8 @@ impl ModelConfig {
         // Qwen3-Omni: what speaks stands beside what thinks.
         let top = whole.object("thinker_config")?.unwrap_or(whole);
         // The original repositories of InternVL call it by another name.
-        let text = top.object("text_config")?.or(top.object("llm_config")?).unwrap_or(top);
+        let text = top.object("text_config")?.or(top.object("llm_config")?);
+        let text = text.or(top.object("language_config")?).unwrap_or(top);
         let mut family = families::parse(&model_type, Source { top, text })?;
         let context = text.first(&[
             "max_position_embeddings",

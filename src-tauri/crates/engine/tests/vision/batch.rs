@@ -10,8 +10,10 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 23] = [
+const ROWS: [&str; 27] = [
     "aya_vision",
+    "deepseek_vl_v2",
+    "deepseekocr",
     "dots_ocr",
     "falcon_ocr",
     "gemma3",
@@ -21,6 +23,7 @@ const ROWS: [&str; 23] = [
     "glm4v",
     "glm_ocr",
     "hunyuan_vl",
+    "idefics2",
     "internvl",
     "kimi_vl",
     "lfm2_vl",
@@ -29,6 +32,7 @@ const ROWS: [&str; 23] = [
     "mistral3",
     "mllama",
     "paddleocr_vl",
+    "phi3_v",
     "qwen2_5_vl",
     "qwen3_5",
     "qwen3_vl",

@@ -119,6 +119,10 @@ impl ImageTokens {
             ContentFormat::Inline(marker) => text.replace(marker, self.family.written),
             ContentFormat::Parts => text,
         };
+        let text = match self.family.spaced {
+            true => self.spaced(&text),
+            false => text,
+        };
         match self.family.around {
             "" => text,
             around => text.replace(
@@ -126,6 +130,21 @@ impl ImageTokens {
                 &format!("{around}{}{around}", self.family.placeholder),
             ),
         }
+    }
+
+    /// A text with a space between each placeholder and a word right after it.
+    fn spaced(&self, text: &str) -> String {
+        let placeholder = self.family.placeholder;
+        let mut parts = text.split(placeholder);
+        let mut whole = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            whole.push_str(placeholder);
+            if part.starts_with(|first: char| !first.is_whitespace() && first != '<') {
+                whole.push(' ');
+            }
+            whole.push_str(part);
+        }
+        whole
     }
 
     /// Widens a prompt: each placeholder becomes the run of its image.
@@ -154,7 +173,14 @@ impl ImageTokens {
             }
             let image = images.len();
             let (start, mut spans) = (ids.len(), Vec::new());
-            for segment in self.family.segments(image, &plans[image], &self.marks) {
+            let after_another = images.last().is_some_and(|span: &ImageSpan| span.range.end == start);
+            let shared = usize::from(self.family.spaced && after_another);
+            for segment in self
+                .family
+                .segments(image, &plans[image], &self.marks)
+                .into_iter()
+                .skip(shared)
+            {
                 match segment {
                     RunSegment::Features(0) => {}
                     RunSegment::Features(count) => {

@@ -147,6 +147,20 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             tiles(2, 1),
             "<image_id>0</image_id><image><|image_pad|></image><slice><|image_pad|></slice>\n<slice><|image_pad|></slice>",
         ),
+        (
+            "multi_modality",
+            "<image_placeholder>\n",
+            vec!["<image_placeholder>", "<begin_of_image>", "<end_of_image>"],
+            grid(1, 2),
+            "<begin_of_image><image_placeholder><image_placeholder><end_of_image>\n",
+        ),
+        (
+            "idefics2",
+            "<image>",
+            vec!["<image>", "<fake_token_around_image>"],
+            tiles(1, 1),
+            "<fake_token_around_image><image><fake_token_around_image><image><fake_token_around_image> ",
+        ),
         ("mllama", "<|image|>", vec!["<|image|>"], grid(0, 0), "<|image|>"),
     ]
 }
@@ -156,9 +170,10 @@ pub fn feature(model_type: &str) -> &'static str {
     match model_type {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
-        "smolvlm" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" => "<image>",
+        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" => "<image>",
         "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
         "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
+        "multi_modality" => "<image_placeholder>",
         "internvl" => "<IMG_CONTEXT>",
         "paddleocr_vl" => "<|IMAGE_PLACEHOLDER|>",
         "hunyuan_vl" => "<｜hy_place▁holder▁no▁102｜>",

@@ -15,13 +15,11 @@ pub(super) const TEXT: &[Model] = &[
 
 /// Models that answer questions about images, too.
 pub(super) const VISION: &[Model] = &[
-    ("Bunny", &["llava_bunny", "llava-qwen2", "bunny-llama"]),
     ("Cohere Compass", &["cohere_compass"]),
     (
-        "DeepSeek-OCR",
-        &["deepseekocr", "deepseekocr_2", "unlimited_ocr", "unlimited-ocr"],
+        "DeepSeek-OCR 2, Unlimited-OCR",
+        &["deepseekocr_2", "unlimited_ocr", "unlimited-ocr"],
     ),
-    ("DeepSeek-VL2", &["deepseek_vl_v2"]),
     ("DiffusionGemma", &["diffusion_gemma"]),
     ("ERNIE 4.5 VL", &["ernie4_5_moe_vl", "ernie4_5_vl_moe"]),
     ("Flint", &["flint"]),
@@ -29,10 +27,8 @@ pub(super) const VISION: &[Model] = &[
     ("GLM 5 with vision", &["glm5_next"]),
     ("GOT-OCR", &["got"]),
     ("Granite 4 Vision", &["granite4_vision", "granite4-vision"]),
-    ("Idefics 2", &["idefics2"]),
     ("IndicOCR", &["indic_ocr"]),
     ("Inkling", &["inkling", "inkling_mm_model"]),
-    ("Janus", &["multi_modality"]),
     ("Jina VLM", &["jina_vlm", "jvlm"]),
     ("Kimi K3", &["kimi_k3"]),
     ("LLM-jp-VL", &["llmjpvl"]),
@@ -52,7 +48,6 @@ pub(super) const VISION: &[Model] = &[
     ),
     ("Nemotron Parse", &["nemotron_parse"]),
     ("PaliGemma", &["paligemma"]),
-    ("Phi 3 Vision", &["phi3_v"]),
     ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
     ("Qwen 4 Exp", &["qwen4_exp"]),

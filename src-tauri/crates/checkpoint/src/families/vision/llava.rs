@@ -2,7 +2,7 @@
 //! next to a language part of one of several types.
 
 use super::shape::{activation, merge, TowerShape};
-use super::{check_width, VisionConfig};
+use super::{check_width, LlavaProjector, VisionConfig};
 use crate::config::activation::EncoderActivation;
 use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
@@ -97,7 +97,7 @@ const MOST_TAPS: usize = 16;
 
 /// The language part. Published configs leave out what is as in the class of its type: the width, the layers, the
 /// heads, the width of the networks and the tokens.
-fn language_part(source: Source<'_>) -> Result<Family, Error> {
+pub(super) fn language_part(source: Source<'_>) -> Result<Family, Error> {
     let defaults = match source.text.text("model_type")?.as_deref() {
         None | Some("llama") => [4096, 32, 32, 11_008, 32_000],
         Some("mistral") => [4096, 32, 32, 14_336, 32_000],
@@ -144,22 +144,6 @@ pub struct LlavaConfig {
     pub multiplier: Option<f32>,
     /// True if each row of the grid of an image's tiles ends with a learned mark (`image_newline`).
     pub row_ends: bool,
-}
-
-/// How states become features.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LlavaProjector {
-    /// Two projections, patch by patch, as wide inside as the language part.
-    Network(EncoderActivation),
-    /// The patches of each block side by side, through a gated network (Aya Vision).
-    Gated {
-        /// Patches along a side of a block.
-        merge: u32,
-        /// Width of what comes up, of which one half gates the other.
-        width: u32,
-        /// The epsilon of the norm before it, if there is one.
-        norm: Option<f32>,
-    },
 }
 
 /// LLaVA 1.5.
@@ -243,7 +227,8 @@ fn parse(vision: Fields<'_>, top: Fields<'_>, kept: &str, layer: i32, row_ends: 
     Ok(VisionConfig::Llava(config))
 }
 
-fn tower(
+/// A tower of CLIP or SigLIP with this projector.
+pub(super) fn tower(
     vision: Fields<'_>,
     top: Fields<'_>,
     kept: &str,
@@ -312,22 +297,8 @@ fn taps(top: Fields<'_>, usual: i32, layers: u32) -> Result<Vec<u32>, Error> {
 
 impl LlavaConfig {
     pub(super) fn cost(&self) -> VisionCost {
-        let cost = self.shape.cost(2, self.side, 1);
-        match self.projector {
-            LlavaProjector::Network(_) => {
-                let inputs = self.taps.len() as u64 * cost.hidden;
-                let others = cost.others + inputs * inputs;
-                VisionCost { others, ..cost }
-            }
-            LlavaProjector::Gated { merge, width, .. } => {
-                let inside = u64::from(width) * cost.hidden * u64::from(merge).pow(2);
-                let cost = cost.joined(merge);
-                VisionCost {
-                    others: cost.others + inside,
-                    ..cost
-                }
-            }
-        }
+        self.projector
+            .added_to(self.shape.cost(2, self.side, 1), self.taps.len())
     }
 }
 

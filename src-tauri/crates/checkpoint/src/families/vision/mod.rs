@@ -2,17 +2,24 @@
 //! family that has no other file. True if a model sees is told by its weights as well: conversions for text alone keep
 //! the description and leave the tower out.
 
+pub(crate) mod bunny;
+pub(crate) mod deepencoder;
+pub(crate) mod deepseek_vl;
 pub(crate) mod falcon_ocr;
 pub(crate) mod fastvit;
 pub(crate) mod gemma4;
 pub(crate) mod glm;
 pub(crate) mod hunyuan;
+pub(crate) mod idefics2;
 pub(crate) mod internvit;
+pub(crate) mod janus;
 pub(crate) mod llava;
+mod llava_projector;
 pub(crate) mod minicpmv;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
 pub(crate) mod moonvit;
+pub(crate) mod phi3v;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
 mod shape;
@@ -21,13 +28,16 @@ pub(crate) mod siglip;
 use crate::config::limits::{check_head, check_layers, check_range, check_width};
 use crate::error::Error;
 use crate::memory::VisionCost;
+pub use deepencoder::{DeepEncoderConfig, SamConfig};
 pub use falcon_ocr::FalconPatchesConfig;
 pub use fastvit::FastVitConfig;
 pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
 pub use hunyuan::HunyuanVisionConfig;
+pub use idefics2::Idefics2Config;
 pub use internvit::InternVitConfig;
-pub use llava::{LlavaConfig, LlavaProjector};
+pub use llava::LlavaConfig;
+pub use llava_projector::LlavaProjector;
 pub use minicpmv::{MiniCpmVisionConfig, MERGE as MINICPM_MERGE};
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
@@ -64,6 +74,10 @@ pub enum VisionConfig {
     MobileNet(MobileNetConfig),
     /// FastVLM's.
     FastVit(FastVitConfig),
+    /// DeepSeek-OCR's.
+    DeepEncoder(DeepEncoderConfig),
+    /// Idefics 2's.
+    Idefics2(Idefics2Config),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -87,6 +101,8 @@ impl VisionConfig {
             | Self::Mllama(_)
             | Self::MobileNet(_)
             | Self::FastVit(_)
+            | Self::DeepEncoder(_)
+            | Self::Idefics2(_)
             | Self::Hunyuan(_) => false,
         }
     }
@@ -115,6 +131,8 @@ impl VisionConfig {
             Self::Mllama(encoder) => encoder.cost(),
             Self::MobileNet(encoder) => encoder.cost(),
             Self::FastVit(encoder) => encoder.cost(),
+            Self::DeepEncoder(encoder) => encoder.cost(),
+            Self::Idefics2(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }

@@ -4,7 +4,8 @@
 use serde_json::{json, Value};
 
 use super::family_tests::{llama, tower};
-use super::{LlavaProjector, VisionConfig};
+use super::{LlavaConfig, LlavaProjector, VisionConfig};
+use crate::config::decoder::Mixer;
 use crate::{Family, ModelConfig};
 
 #[test]
@@ -177,6 +178,234 @@ fn phi_4_reads_states_before_the_last_layer() {
         config[field] = value.clone();
         assert_eq!(read(&config), None, "{field} {value}");
     }
+}
+
+/// Fields of a config with which a tower is read, each changed to one with which none is.
+fn check_refusals(config: &Value, changes: &[(&str, Value)]) {
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap().vision;
+    assert!(read(config).is_some());
+    for (pointer, value) in changes {
+        let mut config = config.clone();
+        let (object, field) = pointer.rsplit_once('/').unwrap();
+        config.pointer_mut(object).unwrap()[field] = value.clone();
+        assert_eq!(read(&config), None, "{pointer} {value}");
+    }
+}
+
+fn llava_of(config: &Value) -> LlavaConfig {
+    match ModelConfig::parse(&config.to_string()).unwrap().vision {
+        Some(VisionConfig::Llava(tower)) => tower,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn bunny_tells_of_its_tower_by_a_name() {
+    let mut config = llama("bunny-llama");
+    config["mm_vision_tower"] = json!("google/siglip-so400m-patch14-384");
+    let tower = llava_of(&config);
+    assert_eq!(
+        (tower.shape.hidden_size, tower.taps.as_slice(), tower.side),
+        (1152, &[27][..], 27)
+    );
+    config["vision_config"] = json!({});
+    check_refusals(
+        &config,
+        &[
+            ("/mm_vision_tower", json!("openai/clip-vit-large-patch14-336")),
+            ("/mm_projector_type", json!("linear")),
+            ("/use_s2", json!(true)),
+            ("/vision_config", json!([])),
+            ("/vision_config/num_hidden_layers", json!(u32::MAX)),
+            ("/vision_config/image_size", json!(0)),
+        ],
+    );
+}
+
+#[test]
+fn janus_sees_and_deepseek_vl_does_not() {
+    // As Janus-Pro-7B has it.
+    let params = json!({"image_size": 384, "model_name": "siglip_large_patch16_384", "select_feature": "same", "select_layer": -1});
+    let aligner = json!({"depth": 2, "input_dim": 1024, "n_embed": 4096, "projector_type": "mlp_gelu"});
+    let config = json!({
+        "model_type": "multi_modality",
+        "language_config": {"max_position_embeddings": 16384, "model_type": "llama", "num_hidden_layers": 30, "vocab_size": 102400},
+        "vision_config": {"cls": "CLIPVisionTower", "model_type": "vision", "params": params},
+        "aligner_config": {"cls": "MlpProjector", "model_type": "aligner", "params": aligner},
+        "gen_vision_config": {"cls": "VQ-16", "model_type": "gen_vision", "params": {"n_embed": 8}}});
+    let tower = llava_of(&config);
+    assert_eq!((tower.shape.layers, tower.side, tower.shape.eps), (24, 24, 1e-6));
+    assert!(tower.post_norm && !tower.class_token);
+    let parameters = ModelConfig::parse(&config.to_string()).unwrap().parameters() as f64;
+    assert!((6.6e9..7.4e9).contains(&parameters), "{parameters}");
+    check_refusals(
+        &config,
+        &[
+            ("/gen_vision_config", Value::Null),
+            ("/vision_config/cls", json!("HybridVisionTower")),
+            ("/vision_config/params/model_name", json!("sam_b_downsample")),
+            ("/vision_config/params/select_layer", json!(-2)),
+            ("/vision_config/params/image_size", json!(u32::MAX)),
+            ("/aligner_config/params/projector_type", json!("linear")),
+            ("/aligner_config/params/depth", json!(3)),
+        ],
+    );
+}
+
+#[test]
+fn deepseek_vl_2_is_read_with_both_kinds_of_attention() {
+    // As the smallest model has it, but for what its class has too.
+    let text = json!({"hidden_size": 1280, "intermediate_size": 6848, "moe_intermediate_size": 896, "num_hidden_layers": 12,
+        "num_attention_heads": 10, "num_key_value_heads": 10, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+        "first_k_dense_replace": 1, "use_mla": false, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0, "vocab_size": 129280});
+    let config = json!({
+        "model_type": "deepseek_vl_v2", "language_config": text, "tile_tag": "2D", "global_view_pos": "head",
+        "vision_config": {"layers": 27, "mlp_ratio": 3.7362, "model_name": "siglip_so400m_patch14_384", "patch_size": 14, "width": 1152},
+        "projector_config": {"n_embed": 1280, "projector_type": "downsample_mlp_gelu"}});
+    let tower = llava_of(&config);
+    assert_eq!(
+        (tower.shape.layers, tower.side, tower.shape.intermediate_size),
+        (27, 27, 4304)
+    );
+    let unfolded = LlavaProjector::Unfolded { merge: 2, width: 1280 };
+    assert!(tower.post_norm && tower.row_ends && tower.projector == unfolded);
+    // 3.4 billion, of which 0.4 are the tower's.
+    let parameters = ModelConfig::parse(&config.to_string()).unwrap().parameters() as f64;
+    assert!((3.2e9..3.6e9).contains(&parameters), "{parameters}");
+    let mut latent = config.clone();
+    for (field, value) in [
+        ("use_mla", json!(true)),
+        ("qk_nope_head_dim", json!(128)),
+        ("qk_rope_head_dim", json!(64)),
+        ("v_head_dim", json!(128)),
+        ("kv_lora_rank", json!(512)),
+    ] {
+        latent["language_config"][field] = value;
+    }
+    let Family::Decoder(decoder) = ModelConfig::parse(&latent.to_string()).unwrap().family else {
+        panic!("another family")
+    };
+    assert!(matches!(decoder.layers[0].mixer, Mixer::Mla(_)));
+    check_refusals(
+        &config,
+        &[
+            ("/tile_tag", json!("1D")),
+            ("/global_view_pos", json!("tail")),
+            ("/vision_config/model_name", json!("sam_b")),
+            ("/vision_config/width", json!(u32::MAX)),
+            ("/vision_config/layers", json!(u32::MAX)),
+            ("/projector_config/projector_type", json!("linear")),
+            ("/projector_config/n_embed", json!(u32::MAX)),
+            ("/projector_config/depth", json!(3)),
+            ("/projector_config/downsample_ratio", json!(0)),
+        ],
+    );
+}
+
+#[test]
+fn deepseek_ocr_is_told_by_the_name_of_its_tower() {
+    // As its repository has it, under the type of DeepSeek-VL2.
+    let text = json!({"hidden_size": 1280, "intermediate_size": 6848, "moe_intermediate_size": 896, "num_hidden_layers": 12,
+        "num_attention_heads": 10, "num_key_value_heads": 10, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+        "first_k_dense_replace": 1, "use_mla": false, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0, "vocab_size": 129280});
+    let clip = json!({"heads": 16, "image_size": 224, "layers": 24, "patch_size": 14, "width": 1024});
+    let sam = json!({"downsample_channels": [512, 1024], "global_attn_indexes": [2, 5, 8, 11], "heads": 12, "layers": 12, "width": 768});
+    let config = json!({
+        "model_type": "deepseek_vl_v2", "language_config": text, "tile_tag": "2D", "global_view_pos": "head",
+        "vision_config": {"model_name": "deeplip_b_l", "model_type": "vision", "width": {"clip-l-14-224": clip, "sam_vit_b": sam}},
+        "projector_config": {"input_dim": 2048, "n_embed": 1280, "projector_type": "linear"}});
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap();
+    let Some(VisionConfig::DeepEncoder(tower)) = read(&config).vision else {
+        panic!("another tower")
+    };
+    assert_eq!(
+        (tower.sam.side, tower.sam.whole, tower.clip_side),
+        (64, vec![2, 5, 8, 11], 16)
+    );
+    assert_eq!((tower.clip.eps, tower.clip.intermediate_size), (1e-5, 4096));
+    // 3.2 billion, of which 0.4 are the tower's.
+    let parameters = read(&config).parameters() as f64;
+    assert!((3.0e9..3.4e9).contains(&parameters), "{parameters}");
+    let mut bare = config.clone();
+    bare["model_type"] = json!("deepseekocr");
+    bare["vision_config"] = json!({});
+    assert!(matches!(read(&bare).vision, Some(VisionConfig::DeepEncoder(_))));
+    check_refusals(
+        &config,
+        &[
+            ("/tile_tag", json!("1D")),
+            ("/projector_config/projector_type", json!("mlp_gelu")),
+            ("/vision_config/width/sam_vit_b/heads", json!(0)),
+            ("/vision_config/width/sam_vit_b/width", json!(u32::MAX)),
+            ("/vision_config/width/sam_vit_b/layers", json!(u32::MAX)),
+            ("/vision_config/width/sam_vit_b/downsample_channels", json!([])),
+            ("/vision_config/width/sam_vit_b/downsample_channels", json!([512, 512])),
+            ("/vision_config/width/sam_vit_b/window_size", json!(0)),
+            ("/vision_config/width/sam_vit_b/image_size", json!(u32::MAX)),
+            ("/vision_config/width/clip-l-14-224/width", json!(u32::MAX)),
+            ("/vision_config/width/clip-l-14-224/image_size", json!(0)),
+        ],
+    );
+}
+
+#[test]
+fn idefics_2_looks_at_patches_by_64_rows() {
+    // The language part tells only what is not as in the class of Mistral.
+    let text =
+        json!({"model_type": "mistral", "max_position_embeddings": 32768, "vocab_size": 32003, "rms_norm_eps": 1e-5});
+    let vision = json!({"model_type": "idefics2", "hidden_size": 1152, "image_size": 980, "intermediate_size": 4304, "num_attention_heads": 16,
+                        "num_hidden_layers": 27, "patch_size": 14});
+    let perceiver = json!({"model_type": "idefics2"});
+    let config =
+        json!({"model_type": "idefics2", "text_config": text, "vision_config": vision, "perceiver_config": perceiver});
+    let read = ModelConfig::parse(&config.to_string()).unwrap();
+    let Some(VisionConfig::Idefics2(tower)) = read.vision else {
+        panic!("{:?}", read.vision)
+    };
+    assert_eq!((tower.side, tower.latents, tower.depth, tower.heads), (70, 64, 3, 16));
+    assert_eq!(
+        (tower.kv_heads, tower.head_dim, tower.width, tower.eps),
+        (4, 96, 14_336, 1e-6)
+    );
+    // Eight billion.
+    let parameters = read.parameters() as f64;
+    assert!((7.8e9..8.8e9).contains(&parameters), "{parameters}");
+    check_refusals(
+        &config,
+        &[
+            ("/perceiver_config", Value::Null),
+            ("/perceiver_config/hidden_act", json!("gelu")),
+            ("/perceiver_config/resampler_n_heads", json!(0)),
+            ("/perceiver_config/num_key_value_heads", json!(3)),
+            ("/perceiver_config/resampler_head_dim", json!(u32::MAX)),
+            ("/perceiver_config/resampler_n_latents", json!(u32::MAX)),
+            ("/perceiver_config/resampler_depth", json!(0)),
+            ("/vision_config/image_size", json!(0)),
+        ],
+    );
+}
+
+#[test]
+fn phi_3_vision_has_the_one_tower_of_its_name() {
+    let mut config = llama("phi3_v");
+    config["img_processor"] = json!({"name": "clip_vision_model", "image_dim_out": 1024, "num_img_tokens": 144});
+    config["embd_layer"] = json!({"hd_transform_order": "sub_glb", "projection_cls": "mlp", "use_hd_transform": true, "with_learnable_separator": true});
+    let tower = llava_of(&config);
+    assert_eq!(
+        (tower.taps.as_slice(), tower.side, tower.projector),
+        (&[23][..], 24, LlavaProjector::Marked { merge: 2 })
+    );
+    check_refusals(
+        &config,
+        &[
+            ("/img_processor/name", json!("siglip")),
+            ("/img_processor/layer_idx", json!(-1)),
+            ("/embd_layer/hd_transform_order", json!("glb_sub")),
+            ("/embd_layer/projection_cls", json!("linear")),
+            ("/embd_layer/use_hd_transform", json!(false)),
+            ("/vision_config", json!({"image_size": 350})),
+        ],
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! CLIP and SigLIP with the projectors of LLaVA and models like it. References: transformers' `modeling_clip.py`,
-//! `modeling_siglip.py`, `modeling_llava.py`, `modeling_llava_next.py`, `modeling_llava_onevision.py` and
-//! `modeling_aya_vision.py`.
+//! `modeling_siglip.py`, `modeling_llava.py`, `modeling_llava_next.py`, `modeling_llava_onevision.py`,
+//! `modeling_aya_vision.py` and `modeling_janus.py`; `image_embedding_phi3_v.py` beside the weights of Phi 3 Vision.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::image_processor::JoinedTiles;
@@ -16,16 +16,36 @@ use super::attention::PatchMask;
 use super::block::Mlp;
 use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
-use super::stack::{first_with, join_blocks, load_mlp, BlockNames, Stack};
+use super::stack::{first_with, join_blocks, load_mlp, network_names, BlockNames, Stack};
 use super::{ImageEmbeddings, LayerHook, ViewInput};
 use crate::error::{self, Error};
 use crate::layers::{Embedding, LayerNorm, Linear, Pointwise};
 use crate::weights::Weights;
 
 /// The paths at which conversions and originals keep the vision encoder.
-const PLACES: [&str; 3] = ["vision_tower.vision_model", "vision_tower", "vision_model"];
+const PLACES: [&str; 5] = [
+    "vision_tower.vision_tower.vision_model",
+    "vision_embed_tokens.img_processor.vision_model",
+    "vision_tower.vision_model",
+    "vision_tower",
+    "vision_model",
+];
 
 const PROJECTOR: &str = "multi_modal_projector";
+
+/// The path of the encoder in Janus, whose parts have timm's names.
+const TIMM: &str = "vision_model.vision_tower";
+
+/// Layers by timm's names.
+const TIMM_BLOCK: BlockNames = BlockNames {
+    norms: ["norm1", "norm2"],
+    qkv: &["attn.qkv"],
+    output: "attn.proj",
+    ..BlockNames::CLIP
+};
+
+/// The path of the projector and the marks of Phi 3 Vision.
+const MARKED: &str = "vision_embed_tokens";
 
 /// A vision encoder with its projector.
 #[derive(Parameters)]
@@ -43,13 +63,19 @@ pub struct LlavaTower {
     projector: Projector,
     /// The factor of features and marks.
     multiplier: Option<Tensor>,
-    /// The mark after each row of a grid of tiles, `[1, 1, width of the language part]`.
+    /// The mark after each row of a grid of tiles, `[1, 1, width of the language part]`; in Phi 3 Vision as wide as the
+    /// states of a block.
     row_end: Option<Tensor>,
+    /// The mark between the grid of all tiles and that of the whole image, as wide as the other one, `[1, width]` (Phi 3
+    /// Vision, DeepSeek-VL2).
+    between: Option<Tensor>,
 }
 
 #[derive(Parameters)]
 enum Projector {
     Network(Box<Mlp>),
+    Marked(Box<Mlp>),
+    Unfolded(Box<Mlp>),
     Gated(Box<GatedNetwork>),
 }
 
@@ -66,12 +92,37 @@ impl LlavaTower {
     pub(super) fn load(config: &LlavaConfig, outputs: u32, weights: &mut Weights<'_>) -> error::Result<Self> {
         let shape = &config.shape;
         let (hidden, side, outputs) = (shape.hidden_size as i32, shape.patch_size as i32, outputs as i32);
-        let path = first_with(weights, &PLACES, "embeddings.patch_embedding.weight");
-        let (embeddings, layers) = (format!("{path}.embeddings"), format!("{path}.encoder.layers"));
-        let dtype = weights.dtype(&format!("{layers}.0.layer_norm1.weight"));
         let (patches, first) = ((config.side * config.side) as i32, i32::from(config.class_token));
-        let positions = format!("{embeddings}.position_embedding");
-        let positions = Embedding::load(weights, &positions, first + patches, hidden)?.into_numbers()?;
+        let timm = weights.has(&format!("{TIMM}.patch_embed.proj.weight"));
+        let path = match timm {
+            true => TIMM.to_owned(),
+            false => first_with(weights, &PLACES, "embeddings.patch_embedding.weight"),
+        };
+        let embeddings = format!("{path}.embeddings");
+        let (patch_embedding, layers, after, names) = match timm {
+            true => (
+                format!("{path}.patch_embed.proj"),
+                format!("{path}.blocks"),
+                "norm",
+                &TIMM_BLOCK,
+            ),
+            false => (
+                format!("{embeddings}.patch_embedding"),
+                format!("{path}.encoder.layers"),
+                "post_layernorm",
+                &BlockNames::CLIP,
+            ),
+        };
+        let dtype = weights.dtype(&format!("{layers}.0.{}.weight", names.norms[0]));
+        let positions = match timm {
+            true => weights
+                .take(&format!("{path}.pos_embed"), &[1, first + patches, hidden])?
+                .reshape(&[first + patches, hidden])?,
+            false => {
+                let table = format!("{embeddings}.position_embedding");
+                Embedding::load(weights, &table, first + patches, hidden)?.into_numbers()?
+            }
+        };
         let class = match config.class_token {
             true => {
                 let class = weights.take(&format!("{embeddings}.class_embedding"), &[hidden])?;
@@ -84,32 +135,50 @@ impl LlavaTower {
             false => None,
         };
         let positions = positions.slice(0, first, first + patches)?.contiguous()?;
-        let after = || LayerNorm::load(weights, &format!("{path}.post_layernorm"), hidden, shape.eps);
+        let after = || LayerNorm::load(weights, &format!("{path}.{after}"), hidden, shape.eps);
         let post_layernorm = config.post_norm.then(after).transpose()?;
         let multiplier = config
             .multiplier
             .map(|factor| Tensor::scalar(factor, dtype))
             .transpose()?;
-        let row_end = match config.row_ends {
-            true => Some(weights.take("image_newline", &[outputs])?.reshape(&[1, 1, outputs])?),
-            false => None,
+        let (row_end, between) = match config.projector {
+            LlavaProjector::Marked { merge } => {
+                let block = hidden * (merge * merge) as i32;
+                let end = weights.take(&format!("{MARKED}.sub_GN"), &[1, 1, 1, block])?;
+                let between = weights.take(&format!("{MARKED}.glb_GN"), &[1, 1, block])?;
+                (Some(end.reshape(&[1, 1, block])?), Some(between.reshape(&[1, block])?))
+            }
+            LlavaProjector::Unfolded { .. } => {
+                let end = weights.take("image_newline", &[outputs])?.reshape(&[1, 1, outputs])?;
+                // The name is misspelled in the original files.
+                let names = ["view_separator", "view_seperator"];
+                let name = names.into_iter().find(|name| weights.has(name)).unwrap_or(names[0]);
+                let between = weights.take(name, &[outputs])?.reshape(&[1, outputs])?;
+                (Some(end), Some(between))
+            }
+            _ if config.row_ends => {
+                let end = weights.take("image_newline", &[outputs])?.reshape(&[1, 1, outputs])?;
+                (Some(end), None)
+            }
+            _ => (None, None),
         };
         let row_end = match (row_end, &multiplier) {
             (Some(end), Some(factor)) => Some(end.mul(factor)?),
             (end, _) => end,
         };
-        weights.materialize([&positions].into_iter().chain(&row_end))?;
-        let (patch_embedding, order) = (format!("{embeddings}.patch_embedding"), PatchOrder::PixelByPixel);
+        weights.materialize([&positions].into_iter().chain(&row_end).chain(&between))?;
+        let order = PatchOrder::PixelByPixel;
         Ok(Self {
             dtype,
             patch_embedding: load_patch_linear(weights, &patch_embedding, COLOURS * side * side, hidden, order)?,
             class,
             positions,
-            stack: Stack::load(&layers, &BlockNames::CLIP, shape, dtype, weights)?,
+            stack: Stack::load(&layers, names, shape, dtype, weights)?,
             post_layernorm,
             projector: Projector::load(config, outputs, dtype, weights)?,
             multiplier,
             row_end,
+            between,
             config: config.clone(),
         })
     }
@@ -165,7 +234,8 @@ impl LlavaTower {
     }
 
     /// Encodes the views of one image, the whole image last: its features first, then those of all tiles as one grid,
-    /// row after row with a mark behind each.
+    /// row after row with a mark behind each. In Phi 3 Vision and DeepSeek-VL2 rows of the whole end so too, and a mark lies
+    /// between both grids; in Phi 3 Vision the tiles come first, and marks go through the projector too.
     pub(super) fn encode_rows(
         &self,
         views: &[ViewPixels],
@@ -181,6 +251,21 @@ impl LlavaTower {
         let (Some(whole), Some(end)) = (encoded.pop(), &self.row_end) else {
             return Err(Error::BadRequest("an image has no view".into()));
         };
+        if let Some(between) = &self.between {
+            let tiles = plan
+                .tiles
+                .filter(|(rows, columns)| encoded.len() == (rows * columns) as usize);
+            let (Some((_, columns)), Some(view)) = (tiles, plan.views.last()) else {
+                return Err(Error::BadRequest("the tiles of an image are no grid".into()));
+            };
+            let side = view.tokens.0 as i32;
+            let tiles = ended(&join_tiles(&encoded, columns.max(1) as usize, side)?, end)?;
+            let whole = ended(&join_tiles(&[whole], 1, side)?, end)?;
+            return Ok(ImageEmbeddings::of(match &self.projector {
+                Projector::Marked(network) => network.forward(&concatenate(&[&tiles, between, &whole], 0)?)?,
+                _ => concatenate(&[&whole, between, &tiles], 0)?,
+            }));
+        }
         let width = whole.dim(1);
         let rows = match (&plan.joined, plan.tiles) {
             (Some(joined), Some((rows, columns))) if encoded.len() == (rows * columns) as usize => {
@@ -196,7 +281,7 @@ impl LlavaTower {
 }
 
 /// Features of tiles `[side · side, width]`, row by row, as one grid `[rows, columns, width]`.
-fn join_tiles(tiles: &[Tensor], columns: usize, side: i32) -> Result<Tensor> {
+pub(super) fn join_tiles(tiles: &[Tensor], columns: usize, side: i32) -> Result<Tensor> {
     let square = |tile: &Tensor| tile.reshape(&[side, side, tile.dim(1)]);
     let row = |tiles: &[Tensor]| {
         let squares = tiles.iter().map(square).collect::<Result<Vec<_>>>()?;
@@ -221,7 +306,7 @@ fn shown(grid: &Tensor, joined: &JoinedTiles) -> Result<Tensor> {
 
 /// The rows of a grid `[rows, columns, width]`, one after another with a mark behind each. A very long image covers no
 /// column of it.
-fn ended(grid: &Tensor, end: &Tensor) -> Result<Tensor> {
+pub(super) fn ended(grid: &Tensor, end: &Tensor) -> Result<Tensor> {
     let (rows, columns, width) = (grid.dim(0), grid.dim(1), grid.dim(2));
     let ends = Tensor::zeros(&[rows, 1, width], grid.dtype())?.add(end)?;
     if columns == 0 {
@@ -237,8 +322,21 @@ impl Projector {
         match config.projector {
             LlavaProjector::Network(activation) => {
                 let sizes = (states, outputs, outputs);
-                let network = load_mlp(PROJECTOR, None, NETWORK, sizes, (activation, dtype), weights)?;
+                let (path, names) = network_names(weights);
+                let network = load_mlp(path, None, names, sizes, (activation, dtype), weights)?;
                 Ok(Self::Network(Box::new(network)))
+            }
+            LlavaProjector::Marked { merge } => {
+                let sizes = (states * (merge * merge) as i32, outputs, outputs);
+                let (path, names) = (format!("{MARKED}.img_projection"), ["0", "2"]);
+                let network = load_mlp(&path, None, names, sizes, (EncoderActivation::Gelu, dtype), weights)?;
+                Ok(Self::Marked(Box::new(network)))
+            }
+            LlavaProjector::Unfolded { merge, width } => {
+                let sizes = (states * (merge * merge) as i32, width as i32, outputs);
+                let (path, names) = network_names(weights);
+                let network = load_mlp(path, None, names, sizes, (EncoderActivation::Gelu, dtype), weights)?;
+                Ok(Self::Unfolded(Box::new(network)))
             }
             LlavaProjector::Gated { merge, width, norm } => {
                 let (block, width) = (states * (merge * merge) as i32, width as i32);
@@ -257,12 +355,38 @@ impl Projector {
     fn forward(&self, states: &Tensor, grid: (u32, u32), config: &LlavaConfig) -> Result<Tensor> {
         match (self, config.projector) {
             (Self::Network(network), _) => network.forward(states),
+            // Its network takes the marks as well.
+            (Self::Marked(_), LlavaProjector::Marked { merge }) => join_blocks(states, grid, merge),
+            (Self::Unfolded(network), LlavaProjector::Unfolded { merge, .. }) => {
+                let whole = |patches: u32| patches.next_multiple_of(merge);
+                let (padded, width) = ((whole(grid.0), whole(grid.1)), states.dim(1));
+                let blocks = join_blocks(&widened(states, grid, padded)?, padded, merge)?;
+                let (count, patches) = (blocks.dim(0), (merge * merge) as i32);
+                let numbers = blocks.reshape(&[count, patches, width])?.swapaxes(1, 2)?;
+                network.forward(&numbers.reshape(&[count, patches * width])?)
+            }
             (Self::Gated(network), LlavaProjector::Gated { merge, .. }) => {
                 network.forward(&join_blocks(states, grid, merge)?)
             }
             _ => unreachable!("it was loaded by this description"),
         }
     }
+}
+
+/// States of a grid `[rows · columns, width]` with zeros on the right and below, up to as many rows and columns.
+pub(super) fn widened(states: &Tensor, (rows, columns): (u32, u32), to: (u32, u32)) -> Result<Tensor> {
+    let (rows, columns, width) = (rows as i32, columns as i32, states.dim(1));
+    let (down, across) = (to.0 as i32, to.1 as i32);
+    let mut grid = states.reshape(&[rows, columns, width])?;
+    if across > columns {
+        let right = Tensor::zeros(&[rows, across - columns, width], states.dtype())?;
+        grid = concatenate(&[&grid, &right], 1)?;
+    }
+    if down > rows {
+        let below = Tensor::zeros(&[down - rows, across, width], states.dtype())?;
+        grid = concatenate(&[&grid, &below], 0)?;
+    }
+    grid.reshape(&[down * across, width])
 }
 
 impl GatedNetwork {

@@ -5,11 +5,13 @@
 
 mod attention;
 mod block;
+mod deepencoder;
 mod falcon_ocr;
 mod fastvit;
 mod gemma4;
 mod glm;
 mod hunyuan;
+mod idefics2;
 mod internvit;
 mod linear;
 mod llava;
@@ -23,6 +25,7 @@ mod pixtral;
 mod qwen;
 mod resample;
 mod rope;
+mod sam;
 mod siglip;
 mod stack;
 
@@ -111,6 +114,10 @@ pub enum VisionTower {
     MobileNet(Box<mobilenet::MobileNet>),
     /// FastVLM's.
     FastVit(Box<fastvit::FastVit>),
+    /// DeepSeek-OCR's.
+    DeepEncoder(Box<deepencoder::DeepEncoder>),
+    /// Idefics 2's.
+    Idefics2(Box<idefics2::Idefics2>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -137,6 +144,12 @@ impl VisionTower {
                 Self::MobileNet(Box::new(mobilenet::MobileNet::load(config, hidden, weights)?))
             }
             VisionConfig::FastVit(config) => Self::FastVit(Box::new(fastvit::FastVit::load(config, hidden, weights)?)),
+            VisionConfig::DeepEncoder(config) => {
+                Self::DeepEncoder(Box::new(deepencoder::DeepEncoder::load(config, hidden, weights)?))
+            }
+            VisionConfig::Idefics2(config) => {
+                Self::Idefics2(Box::new(idefics2::Idefics2::load(config, hidden, weights)?))
+            }
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -161,6 +174,7 @@ impl VisionTower {
         let together = match self {
             Self::Mllama(tower) => Some(tower.encode(views, plan, hook)?),
             Self::Llava(tower) if tower.ends_rows() => Some(tower.encode_rows(views, plan, hook)?),
+            Self::DeepEncoder(tower) => Some(tower.encode_rows(views, plan, hook)?),
             _ => None,
         };
         if let Some(features) = together {
@@ -182,7 +196,8 @@ impl VisionTower {
                 Self::Glm(tower) => tower.encode(&input, hook),
                 Self::MobileNet(tower) => tower.encode(&input, hook),
                 Self::FastVit(tower) => tower.encode(&input, hook),
-                Self::Mllama(_) => unreachable!("it encodes all views together"),
+                Self::Idefics2(tower) => tower.encode(&input, hook),
+                Self::Mllama(_) | Self::DeepEncoder(_) => unreachable!("it encodes all views together"),
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
                 Self::Falcon(patches) => patches.encode(&input, hook),
             }?;

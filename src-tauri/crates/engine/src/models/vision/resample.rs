@@ -20,10 +20,16 @@ pub enum Resampling {
     LinearAligned,
     /// By four neighbors, those beyond the border being the border's.
     Cubic,
+    /// By four neighbors within the border, and by all that a cell covers if the grid is smaller than the table
+    /// (`antialias`).
+    CubicAntialiased,
 }
 
 /// The slope of cubic sampling in torch.
 const CUBIC: f64 = -0.75;
+
+/// The same with `antialias`.
+const CUBIC_ANTIALIASED: f64 = -0.5;
 
 impl Resampling {
     /// The table `[table rows, table columns, width]` for a grid, `[rows · columns, width]`, in 32 bit floats.
@@ -43,7 +49,7 @@ impl Resampling {
     }
 
     /// `[to, from]`: the share that each cell of the table has in each cell of the grid.
-    fn matrix(self, from: i32, to: i32) -> Vec<f32> {
+    pub fn matrix(self, from: i32, to: i32) -> Vec<f32> {
         let mut matrix = vec![0.0; (to * from) as usize];
         for (cell, row) in matrix.chunks_mut(from as usize).enumerate() {
             for (index, share) in self.shares(cell as f64, f64::from(from), f64::from(to)) {
@@ -64,7 +70,9 @@ impl Resampling {
             Self::LinearAligned if to > 1.0 => cell * (from - 1.0) / (to - 1.0),
             Self::LinearAligned => 0.0,
             Self::Nearest => (cell * from / to).floor(),
-            Self::Linear | Self::LinearWidened | Self::LinearAntialiased | Self::Cubic => (cell + 0.5) * scale - 0.5,
+            Self::Linear | Self::LinearWidened | Self::LinearAntialiased | Self::Cubic | Self::CubicAntialiased => {
+                (cell + 0.5) * scale - 0.5
+            }
         };
         let (first, part) = (place.floor(), place - place.floor());
         match self {
@@ -76,6 +84,27 @@ impl Resampling {
                 let cells = (low as i64..high as i64).map(|index| index as f64);
                 let shares: Vec<_> = cells
                     .map(|index| (index, (1.0 - ((index - place) / scale).abs()).max(0.0)))
+                    .collect();
+                let total: f64 = shares.iter().map(|(_, share)| share).sum();
+                shares
+                    .into_iter()
+                    .map(|(index, share)| (index, share / total))
+                    .collect()
+            }
+            Self::CubicAntialiased => {
+                let wide = scale.max(1.0);
+                let (low, high) = (
+                    (place - 2.0 * wide + 1.0).floor().max(0.0),
+                    (place + 2.0 * wide + 1.0).floor().min(from),
+                );
+                let weight = |x: f64| match x {
+                    _ if x < 1.0 => ((CUBIC_ANTIALIASED + 2.0) * x - (CUBIC_ANTIALIASED + 3.0)) * x * x + 1.0,
+                    _ if x < 2.0 => (((x - 5.0) * x + 8.0) * x - 4.0) * CUBIC_ANTIALIASED,
+                    _ => 0.0,
+                };
+                let cells = (low as i64..high as i64).map(|index| index as f64);
+                let shares: Vec<_> = cells
+                    .map(|index| (index, weight(((index - place) / wide).abs())))
                     .collect();
                 let total: f64 = shares.iter().map(|(_, share)| share).sum();
                 shares
@@ -111,6 +140,7 @@ mod tests {
             Resampling::LinearAntialiased,
             Resampling::LinearAligned,
             Resampling::Cubic,
+            Resampling::CubicAntialiased,
         ] {
             for (from, to) in [(4, 4), (4, 7), (16, 3), (27, 1), (1, 5)] {
                 for row in kind.matrix(from, to).chunks(from as usize) {

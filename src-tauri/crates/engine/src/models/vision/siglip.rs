@@ -14,7 +14,8 @@ use super::patches::{load_patch_linear, PatchOrder, COLOURS};
 use super::resample::Resampling;
 use super::rope::{angles, PatchRotation};
 use super::stack::{
-    check_blocks, first_with, join_blocks, load_mlp, load_table, row_by_row, BlockNames, Stack, TORCH_EPS,
+    check_blocks, first_with, join_blocks, load_mlp, load_table, network_names, row_by_row, BlockNames, Stack,
+    TORCH_EPS,
 };
 use super::{ImageEmbeddings, LayerHook, ViewInput};
 use crate::error;
@@ -27,13 +28,6 @@ const PLACES: [&str; 4] = [
     "vision_tower.vision_model",
     "vision_tower",
     "vision_model",
-];
-
-/// The projector's paths and the names of its projections: those of conversions first, and that of Phi 4's own files.
-const NETWORKS: [(&str, [&str; 2]); 3] = [
-    ("multi_modal_projector", ["linear_1", "linear_2"]),
-    ("mm_projector", ["linear_1", "linear_2"]),
-    ("mm_projector", ["0", "2"]),
 ];
 
 /// Layers with the projections joined (conversions of PaddleOCR-VL).
@@ -176,8 +170,7 @@ impl Projector {
                 let norm = || LayerNorm::load(weights, &format!("{PATH}.layer_norm"), block(merge), TORCH_EPS);
                 let norm = normed.then(norm).transpose()?;
                 let shape = (block(merge), width as i32, outputs);
-                let there = |(path, names): &&(&str, [&str; 2])| weights.has(&format!("{path}.{}.weight", names[0]));
-                let (path, names) = *NETWORKS.iter().find(there).unwrap_or(&NETWORKS[0]);
+                let (path, names) = network_names(weights);
                 let network = load_mlp(path, None, names, shape, (activation, dtype), weights)?;
                 Ok(Self::Network { norm, network })
             }

@@ -210,6 +210,23 @@ pub fn first_with(weights: &Weights<'_>, paths: &[&str], name: &str) -> String {
         .map_or_else(String::new, |path| (*path).to_owned())
 }
 
+/// Paths of projectors of two projections, and the names of those: of conversions first, then of original files of the
+/// first LLaVA and of models after it, of Janus and of
+/// DeepSeek-VL2.
+const NETWORKS: [(&str, [&str; 2]); 5] = [
+    ("multi_modal_projector", ["linear_1", "linear_2"]),
+    ("mm_projector", ["linear_1", "linear_2"]),
+    ("mm_projector", ["0", "2"]),
+    ("aligner.layers", ["0", "2"]),
+    ("projector.layers", ["0", "2"]),
+];
+
+/// The path of a projector of two projections in this file, and the names of those.
+pub fn network_names(weights: &Weights<'_>) -> (&'static str, [&'static str; 2]) {
+    let there = |(path, names): &&(&str, [&str; 2])| weights.has(&format!("{path}.{}.weight", names[0]));
+    *NETWORKS.iter().find(there).unwrap_or(&NETWORKS[0])
+}
+
 /// Loads learned positions `path` as numbers `[side, side, width]`.
 pub fn load_table(path: &str, side: u32, width: i32, weights: &mut Weights<'_>) -> error::Result<Tensor> {
     load_table_after(0, path, side, width, weights)
