@@ -111,8 +111,11 @@ impl DraftHead {
             again: false,
             first_loop: RefCell::default(),
             chosen: RefCell::default(),
+            kept: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
+            layer_inputs: None,
+            ids: None,
             images: &[],
         };
         for layer in &self.layers {
