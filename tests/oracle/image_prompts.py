@@ -66,7 +66,7 @@ TILES = [(0, 0), (2, 3), (1, 2)]
 # Families whose tokenizers may lack the token for an image, and how it is spelled. All encode the texts around one apart.
 ADDED = {"llava_qwen2": "<image>", "llava-qwen2": "<image>", "phi3_v": "<|image|>", "phi4-siglip": "<image>"}
 
-# What stands around images of Idefics 2, once between two.
+# The marks around images of Idefics 2, once between two.
 FENCE = "<fake_token_around_image>"
 
 

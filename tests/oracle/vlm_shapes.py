@@ -124,7 +124,7 @@ def deepseek_v4(**values):
         "compress_rope_theta": 160000.0,
         "rope_scaling": {"type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1, "original_max_position_embeddings": 64},
         "index_head_dim": 32,
-        # So many that hardly any position scores nothing: which of those are chosen would be anybody's choice.
+        # Enough that hardly any position scores nothing: which of those are chosen would be anybody's choice.
         "index_n_heads": 16,
         "index_topk": 8,
         "n_routed_experts": 8,
@@ -169,7 +169,7 @@ def longcat_sparse(**values):
 
     index = {
         "attention_method": "LSA",
-        # So many that hardly any position scores nothing.
+        # Enough that hardly any position scores nothing.
         "index_n_heads": 16,
         "index_head_dim": 32,
         "index_topk": 24,

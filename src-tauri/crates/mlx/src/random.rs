@@ -1,8 +1,10 @@
 //! Keys of random numbers, computed on the processor: what is drawn next is known without waiting for a device, and a
 //! kernel goes on from the same key.
 
+use mlx_rs::Dtype;
+
+use crate::error::Result;
 use crate::tensor::Tensor;
-use crate::Dtype;
 
 /// A key of MLX's random numbers (`mlx.core.random.key`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl RandomKey {
     ///
     /// # Errors
     /// If MLX fails.
-    pub fn tensor(self) -> crate::Result<Tensor> {
+    pub fn tensor(self) -> Result<Tensor> {
         Tensor::from_i32(&self.0.map(|word| word as i32), &[2]).view(Dtype::Uint32)
     }
 

@@ -310,7 +310,7 @@ mod tests {
             .extend(changes.as_object().unwrap().clone());
         match ModelConfig::parse(&config.to_string())?.family {
             Family::Decoder(config) => Ok(config),
-            Family::Gemma4(_) | Family::Encoder(_) => panic!("another family"),
+            Family::Gemma4(_) | Family::Encoder(_) | Family::Head(_) => panic!("another family"),
         }
     }
 

@@ -91,7 +91,7 @@ impl Model {
         }
     }
 
-    /// What the layers read of tokens `[rows]`, for a head that drafts; `[rows, width]`.
+    /// The stream before the first layer of tokens `[rows]`, for a head that drafts; `[rows, width]`.
     pub fn embedded(&self, ids: &Tensor) -> Result<Tensor> {
         match self {
             Self::Gemma4(model) => Ok(model.embedded(ids)?),

@@ -70,9 +70,9 @@ pub struct SamConfig {
 /// SAM, and CLIP after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeepEncoderConfig {
-    /// What sees patches.
+    /// The encoder of patches.
     pub sam: SamConfig,
-    /// What sees SAM's grid.
+    /// The encoder of SAM's grid.
     pub clip: TowerShape,
     /// Places along a side of CLIP's learned positions.
     pub clip_side: u32,

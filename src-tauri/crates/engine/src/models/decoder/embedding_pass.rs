@@ -7,7 +7,8 @@ use mlx::ops::{ids_tensor, join};
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::layers::ResidualStream;
+use crate::cache::Cache;
+use crate::layers::{MultimodalRope, ResidualStream, Rope};
 use crate::models::decoder::positions::Positions;
 use crate::models::decoder::step::Step;
 use crate::models::decoder::Decoder;
@@ -26,6 +27,19 @@ pub(super) fn packs(config: &DecoderConfig) -> bool {
 }
 
 impl Decoder {
+    /// The positions of image tokens, if they depend on more than the number of tokens before them.
+    pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
+        self.ropes.iter().find_map(Rope::multimodal_rope)
+    }
+
+    /// The places `[rows]` of the next `length` positions of each sequence, if they are learned.
+    pub(super) fn places(&self, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Tensor>> {
+        let learned = self.embed_positions.as_ref();
+        learned
+            .map(|learned| learned.places(length, &self.offsets(sequences)))
+            .transpose()
+    }
+
     /// True if [`Decoder::begin`] takes several texts.
     pub fn packs(&self) -> bool {
         self.packs

@@ -9,6 +9,7 @@ mod attention_weights;
 mod block_index;
 mod by_head;
 mod cross_attention;
+mod cycle_pass;
 mod cycles;
 mod delta_net;
 pub mod draft_head;

@@ -1,16 +1,13 @@
-//! Learned positions: a table with a vector for each, which is added to embeddings (GPT-2); and what positions of a
-//! model depend on.
+//! Learned positions: a table with a vector for each, which is added to embeddings (GPT-2).
 
 use checkpoint::config::decoder::DecoderConfig;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
 use mlx::Result;
 
-use crate::cache::Cache;
 use crate::error;
 use crate::kernels::kernels;
-use crate::layers::{Embedding, MultimodalRope, Rope};
-use crate::models::decoder::Decoder;
+use crate::layers::Embedding;
 use crate::weights::Weights;
 
 /// The table `[positions, hidden]`.
@@ -54,20 +51,5 @@ impl Positions {
     /// Their vectors `[rows, hidden]`.
     pub(super) fn at(&self, places: &Tensor) -> Result<Tensor> {
         self.table.forward(places)
-    }
-}
-
-impl Decoder {
-    /// The positions of image tokens, if they depend on more than the number of tokens before them.
-    pub fn multimodal_rope(&self) -> Option<MultimodalRope> {
-        self.ropes.iter().find_map(Rope::multimodal_rope)
-    }
-
-    /// The places `[rows]` of the next `length` positions of each sequence, if they are learned.
-    pub(super) fn places(&self, length: usize, sequences: &[&mut [Cache]]) -> Result<Option<Tensor>> {
-        let learned = self.embed_positions.as_ref();
-        learned
-            .map(|learned| learned.places(length, &self.offsets(sequences)))
-            .transpose()
     }
 }

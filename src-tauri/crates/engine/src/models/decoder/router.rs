@@ -243,6 +243,7 @@ mod tests {
         connect().unwrap();
         let scalar = |value| Some(Tensor::scalar(value, Dtype::Float32).unwrap());
         let router = Router {
+            by_token: None,
             config,
             chosen: 2,
             correction: correction.map(|numbers| Tensor::from_f32(&numbers, &[1, 6])),
@@ -254,7 +255,7 @@ mod tests {
             }),
             constants: Constants::new(config.scoring, Dtype::Float32).unwrap(),
         };
-        let (indices, shares) = router.choose(&Tensor::from_f32(&logits, &[1, 6])).unwrap();
+        let (indices, shares) = router.choose(&Tensor::from_f32(&logits, &[1, 6]), None).unwrap();
         let indices = indices.to_f32().unwrap().into_iter().map(|index| index as u32);
         let mut chosen: Vec<_> = indices.zip(shares.to_f32().unwrap()).collect();
         chosen.sort_by_key(|(index, _)| *index);

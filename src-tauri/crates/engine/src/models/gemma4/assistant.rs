@@ -11,7 +11,7 @@ use mlx::{Dtype, Result};
 use super::attention::{LayerPass, Step};
 use super::layer::Layer;
 use super::load_context::LoadContext;
-use super::rope;
+use super::rope::rope;
 use crate::cache::KvView;
 use crate::error::{self, Error};
 use crate::layers::{top_k_indices, Embedding, Gelu, Linear, ResidualStream, RmsNorm, Rope};

@@ -9,18 +9,19 @@ mod feed_forward;
 mod inputs;
 mod layer;
 mod load_context;
+mod rope;
 
 use altup::AltUpLayers;
 use assistant::LastKeys;
 use attention::{LayerPass, Step};
-use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config, RopeParameters};
-use checkpoint::config::rope::RopeConfig;
+use checkpoint::config::gemma4::{Attention as Kind, Gemma4Config};
 use inputs::PerLayerInputs;
 use layer::Layer;
 use load_context::LoadContext;
 use mlx::parameters::Parameters;
 use mlx::tensor::Tensor;
-use mlx::{Dtype, Result};
+use mlx::Result;
+use rope::rope;
 
 use crate::cache::{of_layer as caches_of_layer, Cache, PlainCache, RotatingCache};
 use crate::error;
@@ -200,7 +201,7 @@ impl Gemma4 {
         self.norm.forward(states)
     }
 
-    /// What the last layer of each kind that has keys and values of its own has read of a sequence.
+    /// The keys and values of a sequence in the last layer of each kind that has its own.
     pub fn last_keys(&self, caches: &[Cache]) -> Result<LastKeys> {
         let own = &self.config.layers[..self.config.own_kv_layers()];
         let last = |kind: Kind| match own.iter().rposition(|other| *other == kind) {
@@ -253,10 +254,4 @@ impl Gemma4 {
             None => Ok(logits),
         }
     }
-}
-
-/// The rope of one kind of layer.
-fn rope(width: u32, of: &RopeParameters, dtype: Dtype) -> Result<Rope> {
-    let config = RopeConfig::proportional(width, of.theta, of.partial_rotary_factor);
-    Rope::new(&config, width, dtype)
 }

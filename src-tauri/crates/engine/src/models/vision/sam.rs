@@ -56,7 +56,7 @@ struct SamAttention {
     heads: i32,
     qkv: Linear,
     output: Linear,
-    /// What queries say of a distance in rows and in columns, `[2 · side - 1, width of a head]`.
+    /// Vectors for a distance in rows and in columns, `[2 · side - 1, width of a head]`.
     distances: [Tensor; 2],
 }
 
@@ -212,7 +212,7 @@ impl SamAttention {
         self.output.forward(&found.reshape(&[count * length, width])?)
     }
 
-    /// What a query at each place says of each place along an axis, `[side, width of a head, side]`. Distances in a grid
+    /// The share of each place along an axis for a query at each place, `[side, width of a head, side]`. Distances in a grid
     /// of another size than they were learned on lie between those.
     fn table(&self, axis: usize, side: i32) -> Result<Tensor> {
         let learned = &self.distances[axis];

@@ -95,7 +95,7 @@ mod tests {
         assert!(!is_drawn(&shares, 0.3, 0));
         assert!(is_drawn(&shares, 0.3, 2));
         assert!(!is_drawn(&shares, 0.3, 3));
-        // What is not kept is not drawn, wherever the number falls.
+        // A token that is not kept is not drawn, wherever the number falls.
         assert!(!is_drawn(&shares, 0.25, 1));
         assert!(!is_drawn(&shares, 0.9, 4));
         assert!(!is_drawn(&[f32::NAN; 2], 0.5, 0));
