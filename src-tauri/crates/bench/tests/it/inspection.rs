@@ -67,7 +67,10 @@ fn responses_are_the_same_however_many_there_are_at_once() {
     assert_eq!(together, answers("1"));
     let answers = together["answers"].as_array().expect("a list");
     let ways: Vec<&str> = answers.iter().filter_map(|answer| answer["way"].as_str()).collect();
-    assert_eq!(ways[..6], ["plain", "repeating", "kv 4", "kv 8", "schema", "cancelled"]);
+    assert_eq!(
+        ways[..7],
+        ["plain", "repeating", "kv 4", "kv 8", "schema", "drawn", "cancelled"]
+    );
     assert!(answers
         .iter()
         .all(|answer| answer["tokens"].as_array().is_some_and(|tokens| !tokens.is_empty())));
