@@ -142,7 +142,7 @@ impl Sizing {
     pub fn before(&self, room: u32) -> u32 {
         match self {
             // A half goes to the even number, as Python rounds.
-            Self::PaddedTiles(_) | Self::CroppedTiles(_) => room / 2 + (room % 2 & room / 2 % 2),
+            Self::PaddedTiles(_) | Self::CroppedTiles(_) => room / 2 + ((room % 2) & (room / 2 % 2)),
             _ => room / 2,
         }
     }
