@@ -46,6 +46,8 @@ mod models_window;
 #[cfg(target_os = "linux")]
 mod personal_window;
 #[cfg(target_os = "linux")]
+mod quantize_window;
+#[cfg(target_os = "linux")]
 mod server_window;
 #[cfg(target_os = "linux")]
 mod settings_window;

@@ -8,6 +8,7 @@ use hub_imitation::{Fault, Imitation, Origin, Times};
 use serde_json::json;
 
 use crate::images_window::invoke;
+use crate::quantize_window::{float_model, open_sheet, wait_for_status};
 use crate::settings_window::unfold;
 use crate::support::driver::Window;
 
@@ -194,6 +195,32 @@ fn tabs(stage: &Stage) -> Vec<String> {
     serde_json::from_value(stage.window.run(script, json!([]))).expect("a list of texts")
 }
 
+fn quantizing(stage: &Stage) {
+    stage.images("models", "quantize", |stage| {
+        let Some(folder) = float_model(&stage.home.join("my-models")) else {
+            return;
+        };
+        let reference = folder.to_string_lossy().into_owned();
+        stage.window.refresh();
+        stage.press("tab-local");
+        open_sheet(&stage.window, &reference);
+        stage.image("quantize-sheet");
+        stage.press_for("start-quantize", "stop-quantize");
+        stage.image("quantize-running");
+        wait_for_status(&stage.window, "comparing");
+        stage.image("quantize-comparing");
+        wait_for_status(&stage.window, "done");
+        stage.image("quantize-done");
+        open_sheet(&stage.window, &reference);
+        stage.image("quantize-exists");
+        fs::remove_file(folder.join(LARGE)).expect("it is removed");
+        stage.press("quantize-eight_bits");
+        stage.press("start-quantize");
+        wait_for_status(&stage.window, "failed");
+        stage.image("quantize-failed");
+    });
+}
+
 fn settings(stage: &Stage) {
     let pages = [
         "general",
@@ -309,6 +336,7 @@ fn quick(stage: &Stage) {
 pub fn states(stage: &Stage) {
     discovering(stage);
     having(stage);
+    quantizing(stage);
     settings(stage);
     quick(stage);
 }

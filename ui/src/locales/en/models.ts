@@ -143,7 +143,7 @@ export const models = {
   'quantize.comparing': 'Comparing quality…',
   'quantize.of': 'Quantization of {name}',
   'quantize.stop': 'Stop',
-  'quantize.done': 'Quantized. The copy has {size}.',
+  'quantize.done': 'Quantized. The copy is {size}.',
   'quantize.perplexity': 'Perplexity: {copy}, original {original}. Lower is better.',
   'quantize.notCompared': 'Not compared. {reason}',
   'quantize.chatWith': 'Chat with the copy of {name}',
