@@ -2,6 +2,7 @@
 //! converter of llama.cpp changed in the numbers.
 
 use super::blocks::Half;
+use super::hybrid::{gemma4, qwen35, Hybrid};
 
 /// Pairs of names: in GGUF files, then in those of Hugging Face.
 pub type Names = &'static [(&'static str, &'static str)];
@@ -28,8 +29,11 @@ pub struct Architecture {
     pub model_type: &'static str,
     /// The class in `architectures`.
     pub class: &'static str,
-    /// Names of a layer's parts that differ from [`LAYER`].
+    /// Names of a layer's parts that differ from [`LAYER`], and whole names of tensors that Hugging Face's files have
+    /// without an end.
     pub names: Names,
+    /// Tensors outside of layers beside [`TOP`].
+    pub top: Names,
     /// True if rows of queries and keys have the halves of a head's rotation side by side, by turns.
     pub turned: bool,
     /// The meaning of `attention_bias`.
@@ -47,6 +51,8 @@ pub struct Architecture {
     pub constants: &'static str,
     /// The number of layers for which scores are scaled by the width of a head as if heads shared the model's.
     pub shared_width: Option<u64>,
+    /// Tells of layers of several kinds, if there are.
+    pub hybrid: Option<Hybrid>,
 }
 
 const NONE: Names = &[];
@@ -58,6 +64,7 @@ const fn row(name: &'static str, model_type: &'static str, class: &'static str) 
         model_type,
         class,
         names: NONE,
+        top: NONE,
         turned: false,
         biases: Biases::All,
         norms: 0.0,
@@ -66,6 +73,7 @@ const fn row(name: &'static str, model_type: &'static str, class: &'static str) 
         fields: NONE,
         constants: "{}",
         shared_width: None,
+        hybrid: None,
     }
 }
 
@@ -108,11 +116,45 @@ pub const LAYER: Names = &[
     ("ffn_gate_inp_shexp", "mlp.shared_expert_gate"),
 ];
 
-/// Names without `.weight` in Hugging Face's files.
-pub const BARE: [&str; 1] = ["self_attn.sinks"];
-
 /// Matrices of one row, which GGUF files have as a list.
 pub const ROWS: [&str; 1] = ["mlp.shared_expert_gate"];
+
+/// Filters of one channel, of which GGUF files leave out that axis.
+pub const FILTERS: [&str; 1] = ["linear_attn.conv1d"];
+
+/// Qwen 3.5's delta nets beside its attention.
+const DELTA_NET: Names = &[
+    ("post_attention_norm", "post_attention_layernorm"),
+    ("attn_qkv", "linear_attn.in_proj_qkv"),
+    ("attn_gate", "linear_attn.in_proj_z"),
+    ("ssm_beta", "linear_attn.in_proj_b"),
+    ("ssm_alpha", "linear_attn.in_proj_a"),
+    ("ssm_conv1d", "linear_attn.conv1d"),
+    ("ssm_norm", "linear_attn.norm"),
+    ("ssm_out", "linear_attn.out_proj"),
+    ("ssm_a", "linear_attn.A_log"),
+    ("ssm_dt.bias", "linear_attn.dt_bias"),
+];
+
+/// Gemma 4's tensors beside those of [`SANDWICH`].
+const GEMMA4: Names = &[
+    SANDWICH[0],
+    SANDWICH[1],
+    SANDWICH[2],
+    ("layer_output_scale.weight", "layer_scalar"),
+    ("inp_gate", "per_layer_input_gate"),
+    ("proj", "per_layer_projection"),
+    ("post_norm", "post_per_layer_input_norm"),
+    ("pre_ffw_norm_2", "pre_feedforward_layernorm_2"),
+    ("post_ffw_norm_1", "post_feedforward_layernorm_1"),
+    ("post_ffw_norm_2", "post_feedforward_layernorm_2"),
+    ("ffn_gate_inp", "router.proj"),
+    ("ffn_gate_inp.scale", "router.scale"),
+    ("ffn_gate_exps", "experts.switch_glu.gate_proj"),
+    ("ffn_up_exps", "experts.switch_glu.up_proj"),
+    ("ffn_down_exps", "experts.switch_glu.down_proj"),
+    ("ffn_down_exps.scale", "router.per_expert_scale"),
+];
 
 /// Norms around both halves of a layer.
 const SANDWICH: Names = &[
@@ -126,6 +168,43 @@ const EXPERTS: Names = &[
     ("num_experts_per_tok", "expert_used_count"),
     ("moe_intermediate_size", "expert_feed_forward_length"),
 ];
+
+const GEMMA4_FIELDS: Names = &[
+    ("final_logit_softcapping", "final_logit_softcapping"),
+    ("sliding_window", "attention.sliding_window"),
+    ("num_kv_shared_layers", "attention.shared_kv_layers"),
+    ("hidden_size_per_layer_input", "embedding_length_per_layer_input"),
+    ("num_experts", "expert_count"),
+    ("top_k_experts", "expert_used_count"),
+    ("moe_intermediate_size", "expert_feed_forward_length"),
+];
+
+const fn qwen3_5(name: &'static str, model_type: &'static str, class: &'static str) -> Architecture {
+    Architecture {
+        names: DELTA_NET,
+        half: Half::BF16,
+        hybrid: Some(qwen35),
+        ..row(name, model_type, class)
+    }
+}
+
+const fn gemma_4(experts: bool) -> Architecture {
+    Architecture {
+        experts,
+        names: GEMMA4,
+        top: &[
+            ("per_layer_token_embd", "model.embed_tokens_per_layer"),
+            ("per_layer_model_proj", "model.per_layer_model_projection"),
+            ("per_layer_proj_norm", "model.per_layer_projection_norm"),
+        ],
+        half: Half::BF16,
+        blank_first: false,
+        fields: GEMMA4_FIELDS,
+        constants: r#"{"hidden_activation": "gelu_pytorch_tanh"}"#,
+        hybrid: Some(gemma4),
+        ..row("gemma4", "gemma4_text", "Gemma4ForCausalLM")
+    }
+}
 
 /// The architectures.
 pub const ARCHITECTURES: &[Architecture] = &[
@@ -177,6 +256,17 @@ pub const ARCHITECTURES: &[Architecture] = &[
         constants: r#"{"norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": []}"#,
         ..row("qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM")
     },
+    qwen3_5("qwen35", "qwen3_5_text", "Qwen3_5ForCausalLM"),
+    Architecture {
+        experts: true,
+        fields: &[
+            EXPERTS[0],
+            EXPERTS[1],
+            EXPERTS[2],
+            ("shared_expert_intermediate_size", "expert_shared_feed_forward_length"),
+        ],
+        ..qwen3_5("qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM")
+    },
     Architecture {
         norms: -1.0,
         half: Half::BF16,
@@ -212,6 +302,8 @@ pub const ARCHITECTURES: &[Architecture] = &[
         shared_width: Some(62),
         ..row("gemma3", "gemma3_text", "Gemma3ForCausalLM")
     },
+    gemma_4(false),
+    gemma_4(true),
     Architecture {
         names: &[("ffn_up", "mlp.gate_up_proj")],
         fields: &[
@@ -227,7 +319,7 @@ pub const ARCHITECTURES: &[Architecture] = &[
         experts: true,
         names: &[
             ("post_attention_norm", "post_attention_layernorm"),
-            ("attn_sinks", "self_attn.sinks"),
+            ("attn_sinks.weight", "self_attn.sinks"),
             ("ffn_gate_inp", "mlp.router"),
             ("ffn_gate_exps", "mlp.experts.gate_proj"),
             ("ffn_up_exps", "mlp.experts.up_proj"),

@@ -4,11 +4,12 @@ use serde_json::{json, Map, Value as Json};
 
 use super::architecture::{Architecture, Biases, ARCHITECTURES};
 use super::blocks::Half;
-use super::file::{GgufFile, Value};
+use super::file::{GgufFile, Stored, Value};
+use super::hybrid::Layers;
 use crate::error::{Error, Result};
 
 /// The widths that the layout of tensors depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Widths {
     /// How many layers there are.
     pub layers: u64,
@@ -16,6 +17,12 @@ pub struct Widths {
     pub heads: u64,
     /// Heads of keys and values.
     pub key_heads: u64,
+    /// Layers after them that draft and are left out.
+    pub drafting: u64,
+    /// Experts of a layer.
+    pub experts: u64,
+    /// The kinds of layers.
+    pub kinds: Layers,
 }
 
 /// The row of a file's architecture.
@@ -41,19 +48,26 @@ pub fn architecture(file: &GgufFile) -> Result<&'static Architecture> {
 }
 
 /// The metadata of an architecture.
-struct Metadata<'a> {
+pub struct Metadata<'a> {
     file: &'a GgufFile,
     name: &'static str,
+    /// True if layers may have different sizes: those of the first count then.
+    hybrid: bool,
 }
 
 impl<'a> Metadata<'a> {
-    fn value(&self, key: &str) -> Option<&'a Value> {
+    /// A value, by its key without the architecture's name.
+    pub(super) fn value(&self, key: &str) -> Option<&'a Value> {
         self.file.value(&format!("{}.{key}", self.name))
     }
 
-    fn count(&self, key: &str) -> Result<Option<u64>> {
+    /// A whole number that is not negative, of all layers or of the first.
+    pub(super) fn count(&self, key: &str) -> Result<Option<u64>> {
         match self.value(key) {
             None => Ok(None),
+            Some(Value::Integers(counts)) if self.hybrid => {
+                Ok(counts.first().and_then(|count| u64::try_from(*count).ok()))
+            }
             Some(value) => match value.count() {
                 Some(count) => Ok(Some(count)),
                 None => Err(Error::Unsupported(format!(
@@ -64,13 +78,30 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    fn required(&self, key: &str) -> Result<u64> {
+    /// The same, which is there and not 0.
+    pub(super) fn required(&self, key: &str) -> Result<u64> {
         let found = self.count(key)?.filter(|count| *count > 0);
         found.ok_or_else(|| self.file.broken(format!("it lacks `{}.{key}`", self.name)))
     }
 
-    fn number(&self, key: &str) -> Option<f64> {
+    /// A number.
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
         self.value(key).and_then(Value::number)
+    }
+
+    /// The tensor of this name.
+    pub(super) fn tensor(&self, name: &str) -> Option<&'a Stored> {
+        self.file.tensor(name)
+    }
+
+    /// The numbers of a short tensor.
+    pub(super) fn small(&self, tensor: &Stored) -> Result<Vec<f32>> {
+        self.file.small(tensor)
+    }
+
+    /// A fault of the file.
+    pub(super) fn broken(&self, reason: &str) -> Error {
+        self.file.broken(reason)
     }
 
     fn json(&self, key: &str) -> Result<Option<Json>> {
@@ -86,9 +117,19 @@ impl<'a> Metadata<'a> {
 
 /// config.json without `quantization`, and the widths of layers.
 pub fn config(file: &GgufFile, row: &Architecture, half: Option<Half>) -> Result<(Map<String, Json>, Widths)> {
-    let metadata = Metadata { file, name: row.name };
-    let widths = Widths {
-        layers: metadata.required("block_count")?,
+    let metadata = Metadata {
+        file,
+        name: row.name,
+        hybrid: row.hybrid.is_some(),
+    };
+    let drafting = metadata.count("nextn_predict_layers")?.unwrap_or(0);
+    let layers = metadata.required("block_count")?.checked_sub(drafting);
+    let layers = layers.filter(|layers| *layers > 0);
+    let mut widths = Widths {
+        layers: layers.ok_or_else(|| file.broken("it has not as many layers as it tells"))?,
+        drafting,
+        experts: metadata.count("expert_count")?.unwrap_or(0),
+        kinds: Layers::default(),
         heads: metadata.required("attention.head_count")?,
         key_heads: match metadata.count("attention.head_count_kv")?.filter(|count| *count > 0) {
             Some(count) => count,
@@ -105,6 +146,10 @@ pub fn config(file: &GgufFile, row: &Architecture, half: Option<Half>) -> Result
     }
     let embedding = file.tensor("token_embd.weight");
     let embedding = embedding.ok_or_else(|| file.broken("it lacks `token_embd.weight`"))?;
+    // Layers are counted below, so that there are no more of them than tensors.
+    if widths.layers > file.tensors().len() as u64 {
+        return Err(file.broken("it has not as many layers as it tells"));
+    }
     let tied = file.tensor("output.weight").is_none();
     let has = |name: &str| file.tensor(name).is_some();
     let mut config = Map::new();
@@ -164,13 +209,15 @@ pub fn config(file: &GgufFile, row: &Architecture, half: Option<Half>) -> Result
             set(field, value);
         }
     }
-    if let Some(mut scaling) = rope_scaling(&metadata)? {
+    if let Some(hybrid) = row.hybrid {
+        widths.kinds = hybrid(&metadata, widths.layers, &mut config)?;
+    } else if let Some(mut scaling) = rope_scaling(&metadata)? {
         // Ministral's queries grow with the position, which stands among the parameters of its rope.
         if let Some(growth) = metadata.number("attention.temperature_scale") {
             scaling["llama_4_scaling_beta"] = json!(growth);
-            set("rope_parameters", scaling.clone());
+            config.insert("rope_parameters".to_owned(), scaling.clone());
         }
-        set("rope_scaling", scaling);
+        config.insert("rope_scaling".to_owned(), scaling);
     }
     Ok((config, widths))
 }

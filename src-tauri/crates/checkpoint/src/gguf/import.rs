@@ -2,14 +2,16 @@
 //! files beside them. The numbers are read and converted a stretch of rows at a time.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::Path;
 
 use serde_json::{json, Map, Value as Json};
 
-use super::architecture::{Architecture, BARE, LAYER, ROWS, TOP, UNUSED};
-use super::blocks::{convert, Half, Loss, Parts, Target as Format, Way};
+use super::architecture::{Architecture, FILTERS, LAYER, ROWS, TOP, UNUSED};
+use super::blocks::{convert, Change, Half, Loss, Parts, Target as Format, Way};
 use super::config::{architecture, config, Widths};
 use super::file::{GgufFile, Kind, Stored};
+use super::order::{Rows, ValueHeads};
 use super::tokenizer::{check_tokenizer, tokenizer_files};
 use crate::config::Quantization;
 use crate::conversion::{shards, Shard, Target};
@@ -44,16 +46,23 @@ pub struct GgufImport {
     pub text_only: bool,
     /// The origin of each target.
     sources: Vec<Source>,
-    half: Option<Half>,
 }
 
 /// The way of a tensor of the original.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     stored: usize,
-    /// Heads whose rows are put back in order.
-    heads: Option<u64>,
-    added: f32,
+    place: Order,
+    half: Option<Half>,
+    change: Change,
+}
+
+/// The order of a tensor's numbers.
+#[derive(Debug, Clone, Copy)]
+struct Order {
+    rows: Rows,
+    /// The heads that its columns belong to, if they are put back in order.
+    columns: Option<ValueHeads>,
 }
 
 /// A format, its successor, and the loss between them.
@@ -73,7 +82,6 @@ struct Layout {
     targets: Vec<Target>,
     sources: Vec<Source>,
     text_only: bool,
-    half: Option<Half>,
 }
 
 /// True if a model in these files can be imported, as far as their headers tell without the lists of tokens. Reads
@@ -102,16 +110,20 @@ impl Layout {
             if UNUSED.contains(&tensor.name.as_str()) {
                 continue;
             }
-            let (name, heads) = place(tensor, row, widths)?;
-            let is_norm = tensor.name.ends_with("norm.weight");
-            sources.push(Source {
-                stored,
-                heads,
-                added: if is_norm { row.norms } else { 0.0 },
-            });
-            targets.push(target(name, tensor, half));
+            let change = change(&tensor.name, row);
+            // A decay is the exponential of an exponential, so it keeps its precision.
+            let half = half.filter(|_| change != Change::Logarithm);
+            for (name, place) in places(tensor, row, &widths)? {
+                targets.push(target(name, tensor, half, place));
+                sources.push(Source {
+                    stored,
+                    place,
+                    half,
+                    change,
+                });
+            }
         }
-        complete(file, widths)?;
+        complete(file, &widths)?;
         if let Some(quantization) = quantization(&targets) {
             config.insert("quantization".to_owned(), quantization.clone());
             config.insert("quantization_config".to_owned(), quantization);
@@ -123,7 +135,6 @@ impl Layout {
             targets,
             sources,
             text_only,
-            half,
         })
     }
 }
@@ -140,7 +151,6 @@ impl GgufImport {
             targets,
             sources,
             text_only,
-            half,
         } = Layout::of(&file)?;
         check_tokenizer(&file)?;
         let tokenizer = tokenizer_files(&file, architecture(&file)?)?;
@@ -159,7 +169,6 @@ impl GgufImport {
             index,
             text_only,
             sources,
-            half,
         })
     }
 
@@ -170,8 +179,14 @@ impl GgufImport {
 
     /// Bytes that are read of the original.
     pub fn source_bytes(&self) -> u64 {
-        let stored = self.sources.iter().map(|source| &self.file.tensors()[source.stored]);
-        stored.map(Stored::bytes).sum()
+        let sources = self.sources.iter();
+        sources
+            .map(|source| (&self.file.tensors()[source.stored], source.place.rows))
+            .map(|(stored, rows)| match rows {
+                Rows::Half(..) => stored.bytes() / 2,
+                _ => stored.bytes(),
+            })
+            .sum()
     }
 
     /// Reads a tensor and hands out its parts piece by piece, each with the bytes that were read for it.
@@ -185,40 +200,46 @@ impl GgufImport {
     ) -> std::result::Result<Changed, E> {
         let (source, name) = (self.sources[target], &self.targets[target].name);
         let stored = &self.file.tensors()[source.stored];
-        let (rows, row_bytes) = match stored.shape[..] {
-            // The numbers of a bias are rows of one.
-            [count] if source.heads.is_some() => (count, stored.kind.bytes()),
-            _ => (stored.rows(), stored.row_bytes()),
-        };
-        let together = source.heads.map_or(1, |heads| rows / heads);
+        let Order { rows: order, columns } = source.place;
+        let (rows, row_bytes) = row_count(stored, order);
+        let together = order.together(rows);
         if together.saturating_mul(row_bytes) > LONGEST {
             return Err(Error::Unsupported(format!("rows of {row_bytes} bytes in `{name}`")).into());
         }
         let most = (AT_ONCE / row_bytes.max(1) / together.max(1)).max(1) * together;
         let mut loss = Loss::default();
         let format = Format {
-            half: self.half,
-            added: source.added,
+            half: source.half,
+            change: source.change,
         };
-        let mut from = 0;
-        while from < rows {
-            let count = most.min(rows - from);
-            let bytes = self.file.read_bytes(stored, from * row_bytes, count * row_bytes)?;
-            let bytes = match source.heads {
-                Some(_) => in_order(&bytes, row_bytes as usize, together as usize),
-                None => bytes,
-            };
-            write(
-                convert(stored.kind, format, name, &bytes, &mut loss)?,
-                count * row_bytes,
-            )?;
-            from += count;
+        for Range { start: mut from, end } in order.stretches(rows).unwrap_or_default() {
+            while from < end {
+                let count = most.min(end - from);
+                let bytes = self.file.read_bytes(stored, from * row_bytes, count * row_bytes)?;
+                let bytes = order.ordered(bytes, row_bytes as usize, together);
+                let mut parts = convert(stored.kind, format, name, &bytes, &mut loss)?;
+                if let Some(heads) = columns {
+                    for part in [&mut parts.weight, &mut parts.scales, &mut parts.biases] {
+                        heads.columns_in_order(part, count as usize);
+                    }
+                }
+                write(parts, count * row_bytes)?;
+                from += count;
+            }
         }
         Ok(Changed {
             kind: stored.kind,
             bits: Way::of(stored.kind).quantization().map(|format| format.bits),
             loss,
         })
+    }
+}
+
+/// The rows of a tensor, and the bytes of one. The numbers of a list whose order changes are rows of one.
+fn row_count(stored: &Stored, order: Rows) -> (u64, u64) {
+    match stored.shape[..] {
+        [count] if order != Rows::Stored => (count, stored.kind.bytes()),
+        _ => (stored.rows(), stored.row_bytes()),
     }
 }
 
@@ -234,62 +255,117 @@ fn half(file: &GgufFile, row: &Architecture) -> Option<Half> {
     }
 }
 
-/// The name of a tensor in the folder, and the heads whose rows are turned.
-fn place(tensor: &Stored, row: &Architecture, widths: Widths) -> Result<(String, Option<u64>)> {
+/// The change of a tensor's numbers.
+fn change(name: &str, row: &Architecture) -> Change {
+    match row.norms {
+        added if added != 0.0 && name.ends_with("norm.weight") => Change::Add(added),
+        _ if name.ends_with(".ssm_a") => Change::Logarithm,
+        _ => Change::Stays,
+    }
+}
+
+/// The names of a tensor in the folder, of which it may become two, and the order of their numbers.
+fn places(tensor: &Stored, row: &Architecture, widths: &Widths) -> Result<Vec<(String, Order)>> {
     let unknown = || {
         Error::Unsupported(format!(
             "the tensor `{}` of the architecture `{}`",
             tensor.name, row.name
         ))
     };
-    let (stem, end) = tensor.name.rsplit_once('.').ok_or_else(unknown)?;
-    if (end != "weight" && end != "bias") || (!tensor.kind.is_plain() && tensor.shape.len() < 2) {
+    let find = |names: &[(&'static str, &'static str)], name: &str| {
+        names.iter().find(|(known, _)| *known == name).map(|(_, path)| *path)
+    };
+    if !tensor.kind.is_plain() && tensor.shape.len() < 2 {
         return Err(unknown());
     }
-    let find = |names: &[(&'static str, &'static str)], stem: &str| {
-        names.iter().find(|(known, _)| *known == stem).map(|(_, path)| *path)
+    let layer = tensor.name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    let Some((number, rest)) = layer else {
+        let (stem, end) = split_end(&tensor.name).ok_or_else(unknown)?;
+        let path = find(row.top, stem).or_else(|| find(TOP, stem)).ok_or_else(unknown)?;
+        return Ok(vec![(format!("{path}.{end}"), STORED)]);
     };
-    if let Some(path) = find(TOP, stem) {
-        return Ok((format!("{path}.{end}"), None));
-    }
-    let (number, part) = stem
-        .strip_prefix("blk.")
-        .and_then(|rest| rest.split_once('.'))
-        .ok_or_else(unknown)?;
     let number: u64 = number.parse().map_err(|_| unknown())?;
-    let path = find(row.names, part)
-        .or_else(|| find(LAYER, part))
-        .ok_or_else(unknown)?;
     if number >= widths.layers {
-        return Err(unknown());
+        // A layer that drafts has a number after those that answer.
+        let drafts = tensor.name.contains(".nextn.") || widths.drafting > number - widths.layers;
+        return if drafts { Ok(Vec::new()) } else { Err(unknown()) };
     }
-    let heads = match part {
-        "attn_q" => Some(widths.heads),
-        "attn_k" => Some(widths.key_heads),
-        _ => None,
-    };
-    let heads = heads.filter(|_| row.turned);
-    let rows = if tensor.shape.len() == 1 {
-        tensor.columns()
-    } else {
-        tensor.rows()
-    };
-    if heads.is_some_and(|heads| !rows.is_multiple_of(2 * heads)) || (heads.is_some() && tensor.shape.len() > 2) {
-        return Err(Error::Unsupported(format!("{rows} rows of `{}`", tensor.name)));
+    let at = |path: &str| format!("model.layers.{number}.{path}");
+    if let Some(path) = find(row.names, rest) {
+        return Ok(vec![(at(path), order(tensor, rest, row, widths)?)]);
     }
-    let name = match BARE.contains(&path) {
-        true => format!("model.layers.{number}.{path}"),
-        false => format!("model.layers.{number}.{path}.{end}"),
-    };
-    Ok((name, heads))
+    let (part, end) = split_end(rest).ok_or_else(unknown)?;
+    let path = |part: &str| find(row.names, part).or_else(|| find(LAYER, part)).ok_or_else(unknown);
+    if part == "ffn_gate_up_exps" {
+        let halves = ["ffn_gate_exps", "ffn_up_exps"].into_iter().enumerate();
+        let half = |(half, part)| {
+            let rows = checked(tensor, Rows::Half(half, widths.experts))?;
+            Ok((at(&format!("{}.{end}", path(part)?)), Order { rows, ..STORED }))
+        };
+        return halves.map(half).collect();
+    }
+    let name = at(&format!("{}.{end}", path(part)?));
+    Ok(vec![(name, order(tensor, part, row, widths)?)])
 }
 
-fn target(name: String, tensor: &Stored, half: Option<Half>) -> Target {
+const STORED: Order = Order {
+    rows: Rows::Stored,
+    columns: None,
+};
+
+/// A name without its `weight` or `bias`, and that.
+fn split_end(name: &str) -> Option<(&str, &str)> {
+    name.rsplit_once('.')
+        .filter(|(_, end)| matches!(*end, "weight" | "bias"))
+}
+
+/// An order that a tensor can have.
+fn checked(tensor: &Stored, order: Rows) -> Result<Rows> {
+    let (rows, _) = row_count(tensor, order);
+    let fits =
+        order.stretches(rows).is_some() && (tensor.shape.len() <= 2 || matches!(order, Rows::Stored | Rows::Half(..)));
+    fits.then_some(order)
+        .ok_or_else(|| Error::Unsupported(format!("{rows} rows of `{}`", tensor.name)))
+}
+
+/// The order of the numbers of a layer's part.
+fn order(tensor: &Stored, part: &str, row: &Architecture, widths: &Widths) -> Result<Order> {
+    let mut order = STORED;
+    order.rows = match (part, widths.kinds.value_heads) {
+        ("attn_q", _) if row.turned => Rows::Turned(widths.heads),
+        ("attn_k", _) if row.turned => Rows::Turned(widths.key_heads),
+        ("attn_qkv" | "ssm_conv1d", Some(heads)) => Rows::Values(heads, heads.before(), heads.width),
+        ("attn_gate", Some(heads)) => Rows::Values(heads, 0, heads.width),
+        ("ssm_beta" | "ssm_alpha" | "ssm_a" | "ssm_dt.bias", Some(heads)) => Rows::Values(heads, 0, 1),
+        _ => Rows::Stored,
+    };
+    if let ("ssm_out", Some(heads)) = (part, widths.kinds.value_heads) {
+        let whole = tensor.kind.is_plain() || heads.width.is_multiple_of(32);
+        if !whole || tensor.columns() != heads.rows() {
+            return Err(Error::Unsupported(format!(
+                "{} columns of `{}`",
+                tensor.columns(),
+                tensor.name
+            )));
+        }
+        order.columns = Some(heads);
+    }
+    checked(tensor, order.rows)?;
+    Ok(order)
+}
+
+fn target(name: String, tensor: &Stored, half: Option<Half>, order: Order) -> Target {
     let quantization = Way::of(tensor.kind).quantization();
     let mut shape = tensor.shape.clone();
     let is_row = |path: &str| name.strip_suffix(".weight").is_some_and(|name| name.ends_with(path));
     if shape.len() == 1 && ROWS.into_iter().any(is_row) {
         shape.insert(0, 1);
+    }
+    if shape.len() == 2 && FILTERS.into_iter().any(is_row) {
+        shape.push(1);
+    }
+    if let (Rows::Half(..), [.., rows, _]) = (order.rows, &mut shape[..]) {
+        *rows /= 2;
     }
     Target {
         name,
@@ -300,16 +376,28 @@ fn target(name: String, tensor: &Stored, half: Option<Half>) -> Target {
     }
 }
 
-/// Refuses files in which a layer lacks tensors that others have.
-fn complete(file: &GgufFile, widths: Widths) -> Result<()> {
-    let mut layers: BTreeMap<&str, u64> = BTreeMap::new();
+/// Refuses files in which a layer lacks tensors that others of its kind have.
+fn complete(file: &GgufFile, widths: &Widths) -> Result<()> {
+    let kind = |layer: u64| widths.kinds.kinds.get(layer as usize).copied().unwrap_or(0);
+    let mut found: BTreeMap<(u8, &str), u64> = BTreeMap::new();
     for tensor in file.tensors() {
-        if let Some((_, part)) = tensor.name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) {
-            *layers.entry(part).or_default() += 1;
+        let layer = tensor.name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+        if let Some((layer, part)) = layer.and_then(|(number, part)| Some((number.parse().ok()?, part))) {
+            if layer < widths.layers {
+                *found.entry((kind(layer), part)).or_default() += 1;
+            }
         }
     }
-    match layers.into_iter().find(|(_, count)| *count != widths.layers) {
-        Some((part, count)) => Err(file.broken(format!("{count} of {} layers have `{part}`", widths.layers))),
+    let mut layers: BTreeMap<u8, u64> = BTreeMap::new();
+    for layer in 0..widths.layers {
+        *layers.entry(kind(layer)).or_default() += 1;
+    }
+    let of_kind = |kind: u8| layers.get(&kind).copied().unwrap_or(0);
+    let mut lacking = found
+        .into_iter()
+        .map(|((kind, part), count)| (part, count, of_kind(kind)));
+    match lacking.find(|(_, count, layers)| count != layers) {
+        Some((part, count, layers)) => Err(file.broken(format!("{count} of {layers} layers have `{part}`"))),
         None => Ok(()),
     }
 }
@@ -333,16 +421,4 @@ fn quantization(targets: &[Target]) -> Option<Json> {
         described.extend(others);
     }
     Some(described)
-}
-
-/// Rows of whole heads with the first halves of their rotations before the second ones.
-fn in_order(bytes: &[u8], row: usize, head: usize) -> Vec<u8> {
-    let mut ordered = Vec::with_capacity(bytes.len());
-    for head in bytes.chunks_exact(row * head) {
-        for half in 0..2 {
-            let rows = head.chunks_exact(row).skip(half).step_by(2);
-            rows.for_each(|row| ordered.extend_from_slice(row));
-        }
-    }
-    ordered
 }

@@ -4,7 +4,9 @@ mod architecture;
 mod blocks;
 mod config;
 mod file;
+mod hybrid;
 mod import;
+mod order;
 #[cfg(test)]
 mod tests;
 mod tokenizer;

@@ -73,7 +73,8 @@ fn refused(writer: &Writer) -> String {
 
 #[test]
 fn every_row_makes_a_config_that_is_read() {
-    for row in ARCHITECTURES {
+    // Those of several kinds of layers need more, and `tests/gguf.rs` has whole files of them.
+    for row in ARCHITECTURES.iter().filter(|row| row.hybrid.is_none()) {
         let writer = tokens(sizes(row)).tensor("token_embd.weight", &[64, 5], 30, &[0; 64 * 5 * 2]);
         let import = planned(&writer).unwrap_or_else(|error| panic!("{}: {error}", row.name));
         assert_eq!(

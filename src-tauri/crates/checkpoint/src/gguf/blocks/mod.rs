@@ -120,8 +120,29 @@ pub struct Parts {
 pub struct Target {
     /// The format of scales, and of plain numbers; `None` if plain numbers stay 32 bits wide.
     pub half: Option<Half>,
-    /// A number that is added to each plain one.
-    pub added: f32,
+    /// The change of plain numbers.
+    pub change: Change,
+}
+
+/// The change of a plain number that undoes one of the converter of llama.cpp.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// None.
+    Stays,
+    /// This one is added.
+    Add(f32),
+    /// The logarithm of its negative.
+    Logarithm,
+}
+
+impl Change {
+    fn of(self, number: f32) -> f32 {
+        match self {
+            Self::Stays => number,
+            Self::Add(added) => number + added,
+            Self::Logarithm => (-number).ln(),
+        }
+    }
 }
 
 /// Rows of a tensor as MLX has them. `bytes` are whole rows.
@@ -193,7 +214,7 @@ impl Packer<'_> {
             (Kind::BF16, Some(half)) => half == Half::BF16,
             _ => false,
         };
-        if stays && target.added == 0.0 {
+        if stays && target.change == Change::Stays {
             self.parts.weight.extend_from_slice(bytes);
             return;
         }
@@ -204,7 +225,7 @@ impl Packer<'_> {
                 (_, &[a, b]) => Half::BF16.widen(u16::from_le_bytes([a, b])),
                 _ => f32::NAN,
             };
-            let wide = wide + target.added;
+            let wide = target.change.of(wide);
             if target.half.is_none() {
                 self.parts.weight.extend(wide.to_le_bytes());
                 continue;

@@ -71,7 +71,7 @@ fn blocks_are_the_numbers_of_llama_cpp() {
         for half in [Half::F16, Half::BF16] {
             let target = Target {
                 half: Some(half),
-                added: 0.0,
+                change: Change::Stays,
             };
             let mut loss = Loss::default();
             let parts = convert(kind, target, "x", &bytes, &mut loss).unwrap();
@@ -116,7 +116,10 @@ fn formats_of_16_numbers_to_a_scale_are_read_exactly() {
 #[test]
 fn plain_numbers_are_rounded_once_or_not_at_all() {
     let mut loss = Loss::default();
-    let half = |half| Target { half, added: 0.0 };
+    let half = |half| Target {
+        half,
+        change: Change::Stays,
+    };
     let bytes: Vec<u8> = [1.0_f32, -2.5, 0.1]
         .iter()
         .flat_map(|number| number.to_le_bytes())
@@ -128,7 +131,7 @@ fn plain_numbers_are_rounded_once_or_not_at_all() {
     assert!(loss.worst() > 0.0 && loss.worst() < 1e-4);
     let less = Target {
         half: Some(Half::BF16),
-        added: -1.0,
+        change: Change::Add(-1.0),
     };
     let norm = convert(Kind::F32, less, "x", &1.5_f32.to_le_bytes(), &mut loss).unwrap();
     assert_eq!(norm.weight, [0, 0x3F]);
@@ -142,7 +145,7 @@ fn numbers_beyond_16_bits_are_refused() {
     let mut refused = |kind: Kind, half: Half, block: &[u8]| {
         let target = Target {
             half: Some(half),
-            added: 0.0,
+            change: Change::Stays,
         };
         let made = convert(kind, target, "blk.0.ffn_up.weight", block, &mut loss);
         made.err().map(|error| error.to_string())

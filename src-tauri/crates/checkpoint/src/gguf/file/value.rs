@@ -79,6 +79,14 @@ impl Value {
         }
     }
 
+    /// Truths.
+    pub fn flags(&self) -> Option<&[bool]> {
+        match self {
+            Self::Flags(flags) => Some(flags),
+            _ => None,
+        }
+    }
+
     /// Numbers with a fraction.
     pub fn floats(&self) -> Option<&[f32]> {
         match self {

@@ -129,7 +129,7 @@ pub fn check_tokenizer(file: &GgufFile) -> Result<()> {
     Tokens::of(file)?;
     match file.text("tokenizer.ggml.model").unwrap_or("none") {
         "gpt2" => pre(file).map(|_| ())?,
-        "llama" => {}
+        "llama" | "gemma4" => {}
         other => {
             return Err(Error::Unsupported(format!(
                 "tokenizers of the kind `{other}` in GGUF files"
@@ -152,8 +152,11 @@ pub fn tokenizer_files(file: &GgufFile, row: &Architecture) -> Result<TokenizerF
     let (tokenizer, begins) = match file.text("tokenizer.ggml.model") {
         Some("llama") => {
             tokens.spell_blanks();
-            pieces(&tokens, row.blank_first)?
+            let merges = merges_by_score(&tokens)?;
+            pieces(&tokens, row.blank_first, merges)
         }
+        // Llama.cpp's name for pieces with a list of merges.
+        Some("gemma4") => pieces(&tokens, false, listed_merges(&tokens, &tokens.vocabulary())?),
         _ => byte_level(&tokens)?,
     };
     let template = file.text("tokenizer.chat_template").ok_or(Error::NoTemplate)?;
@@ -202,6 +205,28 @@ fn byte_level(tokens: &Tokens<'_>) -> Result<(Json, bool)> {
     let file = tokens.file;
     let pre = pre(file)?;
     let vocabulary = tokens.vocabulary();
+    let pairs = listed_merges(tokens, &vocabulary)?;
+    let begins = tokens.flag("add_bos_token").unwrap_or(pre.begins);
+    let ends = tokens.flag("add_eos_token").unwrap_or(false);
+    let bytewise = json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true});
+    let made = tokenizer(
+        tokens,
+        json!({
+            "normalizer": if pre.composed { json!({"type": "NFC"}) } else { Json::Null },
+            "pre_tokenizer": pre.json(),
+            "post_processor": tokens.frame(begins, ends),
+            "decoder": bytewise,
+            "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+                "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": pre.whole,
+                "vocab": vocabulary, "merges": pairs},
+        }),
+    );
+    Ok((made, begins))
+}
+
+/// The list of merges, each of two tokens that make a third one.
+fn listed_merges(tokens: &Tokens<'_>, vocabulary: &Map<String, Json>) -> Result<Vec<Json>> {
+    let file = tokens.file;
     let merges = file.value("tokenizer.ggml.merges").and_then(Value::texts);
     let merges = merges.ok_or_else(|| file.broken("its tokenizer has no merges"))?;
     let mut pairs = Vec::new();
@@ -221,30 +246,11 @@ fn byte_level(tokens: &Tokens<'_>) -> Result<(Json, bool)> {
             None => return Err(file.broken(format!("its tokenizer merges {merge:?}, which are no tokens"))),
         }
     }
-    let begins = tokens.flag("add_bos_token").unwrap_or(pre.begins);
-    let ends = tokens.flag("add_eos_token").unwrap_or(false);
-    let bytewise = json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true});
-    let made = tokenizer(
-        tokens,
-        json!({
-            "normalizer": if pre.composed { json!({"type": "NFC"}) } else { Json::Null },
-            "pre_tokenizer": pre.json(),
-            "post_processor": tokens.frame(begins, ends),
-            "decoder": bytewise,
-            "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-                "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": pre.whole,
-                "vocab": vocabulary, "merges": pairs},
-        }),
-    );
-    Ok((made, begins))
+    Ok(pairs)
 }
 
-/// SentencePiece's kind, whose merges follow from the scores of tokens.
-fn pieces(tokens: &Tokens<'_>, blank_first: bool) -> Result<(Json, bool)> {
-    let file = tokens.file;
-    let scores = file.value("tokenizer.ggml.scores").and_then(Value::floats);
-    let scores = scores.filter(|scores| scores.len() == tokens.texts.len());
-    let scores = scores.ok_or_else(|| file.broken("its tokenizer has not as many scores as tokens"))?;
+/// SentencePiece's kind: characters, bytes of those that are no tokens, and merges.
+fn pieces(tokens: &Tokens<'_>, blank_first: bool, merges: Vec<Json>) -> (Json, bool) {
     let prefixed = tokens.flag("add_space_prefix").unwrap_or(blank_first);
     let blanks = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
     let spelled = json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "});
@@ -267,15 +273,19 @@ fn pieces(tokens: &Tokens<'_>, blank_first: bool) -> Result<(Json, bool)> {
             "decoder": {"type": "Sequence", "decoders": decoder},
             "model": {"type": "BPE", "dropout": null, "unk_token": tokens.text("unknown"),
                 "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": true, "byte_fallback": true,
-                "ignore_merges": false, "vocab": tokens.vocabulary(), "merges": merges(tokens, scores)},
+                "ignore_merges": false, "vocab": tokens.vocabulary(), "merges": merges},
         }),
     );
-    Ok((made, begins))
+    (made, begins)
 }
 
 /// Every way to make a token of two others: of those that are always one token the longest first, then those of higher
 /// scores.
-fn merges(tokens: &Tokens<'_>, scores: &[f32]) -> Vec<Json> {
+fn merges_by_score(tokens: &Tokens<'_>) -> Result<Vec<Json>> {
+    let file = tokens.file;
+    let scores = file.value("tokenizer.ggml.scores").and_then(Value::floats);
+    let scores = scores.filter(|scores| scores.len() == tokens.texts.len());
+    let scores = scores.ok_or_else(|| file.broken("its tokenizer has not as many scores as tokens"))?;
     let texts = tokens.texts.iter().enumerate();
     let ids: HashMap<&str, usize> = texts.map(|(id, text)| (text.as_ref(), id)).collect();
     let (mut always, mut found) = (Vec::new(), Vec::new());
@@ -296,6 +306,7 @@ fn merges(tokens: &Tokens<'_>, scores: &[f32]) -> Vec<Json> {
     always.sort_by_key(|(left, right)| (length(*left), length(*right)));
     found.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     let all = always.into_iter().chain(found.into_iter().map(|(_, way)| way));
-    all.map(|(left, right)| json!([tokens.texts[left], tokens.texts[right]]))
-        .collect()
+    Ok(all
+        .map(|(left, right)| json!([tokens.texts[left], tokens.texts[right]]))
+        .collect())
 }
