@@ -4,7 +4,8 @@ adapters.py --model MODEL --out OUT --seed SEED [--dora] [--keys NAME…] [--tra
 
 With --trained, mlx_lm.lora trains it for 20 steps on the paragraphs of a text; it is random otherwise.
 
-OUT/mlx is the adapter as mlx-lm writes it, OUT/peft the same in PEFT's layout, and OUT/figures.safetensors:
+OUT/mlx is the adapter as mlx-lm writes it, OUT/peft the same in PEFT's layout, unless it changes stacks of experts, which that
+does not have, and OUT/figures.safetensors:
   prompt  token ids
   base    logits of every position without the adapter, in 32 bit floats
   logits  the same with it
@@ -83,9 +84,13 @@ def train(model, folder, texts, seed):
 
 def write_peft(drawn, folder, dora):
     names = {"lora_a": "lora_A.weight", "lora_b": "lora_B.weight", "m": "lora_magnitude_vector"}
+    of_tables = {"lora_a": "lora_embedding_A", "lora_b": "lora_embedding_B"}
     tensors = {}
     for path, value in drawn.items():
         module, part = path.rsplit(".", 1)
+        if module.endswith("embed_tokens"):
+            tensors[f"base_model.model.{module}.{of_tables[part]}"] = mx.contiguous(value.T)
+            continue
         tensors[f"base_model.model.{module}.{names[part]}"] = mx.contiguous(value.T) if value.ndim == 2 else value
     folder.mkdir(parents=True)
     mx.save_safetensors(str(folder / "adapter_model.safetensors"), tensors)
@@ -129,7 +134,8 @@ def main():
         train(args.model, args.out / "mlx", args.trained, args.seed)
     else:
         drawn = write_mlx(model, args.out / "mlx", parameters, args.dora)
-        write_peft(drawn, args.out / "peft", args.dora)
+        if all(value.ndim < 3 for value in drawn.values()):
+            write_peft(drawn, args.out / "peft", args.dora)
     adapted = load_adapters(load_in_f32(args.model), str(args.out / "mlx"))
     adapted.eval()
     logits = logits_of(adapted, ids)

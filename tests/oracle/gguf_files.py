@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFWriter, TokenType
 from gguf.quants import quantize
+from tokenizers import Tokenizer
 
 HIDDEN, HEADS, WIDTH = 64, 2, 96
 TEXTS = [
@@ -25,7 +26,7 @@ TEXTS = [
 ]
 
 
-def texts(count=3000):
+def texts(count=5000):
     chosen, letters = random.Random(20261121), list("abcXYZ  \n\t'’.,!?0123456789-_/\\äßéñ日本語中文한국Привет😀👩‍👧\u0301\u00a0ग्अ")
     words = " ".join(TEXTS).split(" ")
     yield from TEXTS
@@ -74,6 +75,8 @@ def write_tokenizer(folder, pre, out):
     for role, add in (("bos", writer.add_bos_token_id), ("eos", writer.add_eos_token_id), ("unk", writer.add_unk_token_id)):
         if named(role + "_token") in tokens:
             add(tokens.index(named(role + "_token")))
+    # As the converter finds it in the original.
+    writer.add_add_bos_token(bool(Tokenizer.from_file(str(folder / "tokenizer.json")).encode("").ids))
     writer.add_chat_template("{% for message in messages %}{{ message.content }}{% endfor %}")
     write_model(writer, len(tokens))
 
@@ -107,8 +110,6 @@ def write_model(writer, vocabulary):
 
 
 def compare_texts(folder, imported):
-    from tokenizers import Tokenizer
-
     original, made = (Tokenizer.from_file(str(path / "tokenizer.json")) for path in (folder, imported))
     count = 0
     for text in texts():

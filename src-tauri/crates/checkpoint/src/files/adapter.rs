@@ -18,7 +18,9 @@ pub const ADAPTER_CONFIG: &str = "adapter_config.json";
 /// More of that file than any adapter has, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The addition to one projection `y = x·Wᵀ`: `scale · (x·down)·up`.
+/// The addition to one projection `y = x·Wᵀ`: `scale · (x·down)·up`. Experts have a matrix each: `down` `[experts, rank,
+/// inputs]` and `up` `[experts, outputs, rank]` (LoRASwitchLinear of mlx-lm). The inputs of a table are its tokens
+/// (LoRAEmbedding).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Addition {
     /// The tensor `[inputs, rank]`; `[rank, inputs]` if `turned`.
@@ -221,8 +223,8 @@ fn split_name(name: &str, peft: bool) -> Option<(&str, Part)> {
             let name = name.strip_suffix(".default").unwrap_or(name);
             let (path, last) = name.rsplit_once('.')?;
             let part = match last {
-                "lora_A" => Part::Down,
-                "lora_B" => Part::Up,
+                "lora_A" | "lora_embedding_A" => Part::Down,
+                "lora_B" | "lora_embedding_B" => Part::Up,
                 "lora_magnitude_vector" => Part::Magnitude,
                 _ => return None,
             };

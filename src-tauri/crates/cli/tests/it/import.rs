@@ -142,22 +142,50 @@ fn a_stopped_or_killed_import_leaves_no_model() {
     assert_eq!(names(&models), ["SmolLM2-135M-Instruct"]);
 }
 
+/// Has a tokenizer written as GGUF files have it with this name for the steps before it, imports it, and compares the
+/// tokens of texts.
+fn same_tokens(folder: &Path, pre: &str) {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("tokenizer.gguf");
+    if oracle(&[Path::new("tokenizer"), folder, Path::new(pre), &file]).is_none() {
+        return;
+    }
+    support::run_json(home.path(), &["import", file.to_str().unwrap(), "--json"]);
+    let imported = home.path().join("models/tokenizer");
+    let compared = oracle(&[Path::new("texts"), folder, &imported]).unwrap();
+    let compared: Value = serde_json::from_str(&compared).unwrap();
+    println!("report: tokenizer of GGUF files: {pre}, {folder:?}: {compared}");
+    assert!(
+        compared["equal"].as_u64().is_some_and(|equal| equal > 10_000),
+        "{pre}: {compared}"
+    );
+}
+
 #[test]
 fn tokenizers_make_the_same_tokens() {
     let Some(folder) = std::env::var_os("PONDER_SMOLLM2").map(PathBuf::from) else {
         println!("skipped: PONDER_SMOLLM2 names no folder of SmolLM2; `./dev test` provides one");
         return;
     };
-    let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("tokenizer.gguf");
-    if oracle(&[Path::new("tokenizer"), &folder, Path::new("smollm"), &file]).is_none() {
+    same_tokens(&folder, "smollm");
+}
+
+#[test]
+fn tokenizers_of_larger_models_make_the_same_tokens() {
+    let Some(packages) = std::env::var_os("PONDER_TOKENIZERS").map(PathBuf::from) else {
+        println!("skipped: PONDER_TOKENIZERS names no folder of packages; `./dev test --full` provides one");
         return;
+    };
+    for (package, pre) in [
+        ("llama2", "spm"),
+        ("gemma3", "spm"),
+        ("llama3", "llama-bpe"),
+        ("qwen3", "qwen2"),
+        ("gptoss", "gpt-4o"),
+        ("deepseek_v3", "deepseek-v3"),
+    ] {
+        same_tokens(&packages.join(format!("tokenizer-{package}/models")), pre);
     }
-    support::run_json(home.path(), &["import", file.to_str().unwrap(), "--json"]);
-    let imported = home.path().join("models/tokenizer");
-    let compared = oracle(&[Path::new("texts"), &folder, &imported]).unwrap();
-    let compared: Value = serde_json::from_str(&compared).unwrap();
-    assert!(compared["equal"].as_u64().unwrap() > 6000, "{compared}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A feed-forward of many experts, of which each token uses a few (Shazeer et al. 2017, arXiv:1701.06538). Which ones,
 //! and how much each counts, is the router's matter.
 
+use std::rc::Rc;
+
 use checkpoint::memory::dequantises_experts;
 use mlx::device::{device, on_cpu, Device};
 use mlx::fused::Rows;
@@ -16,7 +18,7 @@ use crate::layers::product::{Form, Product};
 use crate::layers::Activation;
 use crate::products::packed_product::{gathered_product, run_ahead};
 use crate::products::product_check::Layout;
-use crate::weights::{ExpertShape, Weights};
+use crate::weights::{AdapterPart, AdapterPlace, ExpertShape, LowRank, PlaceKind, Weights};
 
 /// From this many pairs of a token and its expert on, they are sorted by expert, so that a device reads the weights of
 /// each expert once.
@@ -42,6 +44,9 @@ struct SwitchLinear {
     product: Product,
     /// `[experts, outputs]`.
     bias: Option<Tensor>,
+    /// The place at which adapters add to it.
+    #[parameters(skip)]
+    adapters: Option<Rc<AdapterPlace>>,
 }
 
 /// How stacks of experts `[experts, outputs, inputs]` are joined and turned.
@@ -67,9 +72,19 @@ impl Experts {
         activation: Activation,
     ) -> error::Result<Self> {
         let matrices = weights.take_experts(path, shape)?;
+        let (rising, falling): (&[&str], &str) = match shape.gated {
+            true => (&["gate_proj", "up_proj"], "down_proj"),
+            false => (&["fc1"], "fc2"),
+        };
+        let kind = PlaceKind::Experts(shape.experts);
+        let rising = rising
+            .iter()
+            .map(|name| AdapterPart::of_experts(path, name, shape.width));
+        let falling = AdapterPart::of_experts(path, falling, shape.hidden);
         let gate_up_proj = SwitchLinear {
             product: Product::join(matrices.gate_up, STACKS)?.checked(STACKS, weights)?,
             bias: matrices.gate_up_bias,
+            adapters: weights.adapter_place(kind, rising.collect(), shape.hidden),
         };
         weights.materialize(gate_up_proj.tensors())?;
         let experts = Self {
@@ -77,6 +92,7 @@ impl Experts {
             down_proj: SwitchLinear {
                 product: Product::join(vec![matrices.down], STACKS)?.checked(STACKS, weights)?,
                 bias: matrices.down_bias,
+                adapters: weights.adapter_place(kind, vec![falling], shape.width),
             },
             activation,
             chosen: Tensor::from_i32(&[chosen], &[]).astype(Dtype::Uint32)?,
@@ -133,9 +149,15 @@ impl Experts {
 }
 
 impl SwitchLinear {
-    /// The matrices as they are stored, with their biases.
+    /// The matrices as they are stored, with their biases, if they are all there is to the products.
     fn stack(&self) -> Option<(Rows<'_>, Option<&Tensor>)> {
-        self.product.rows().map(|rows| (rows, self.bias.as_ref()))
+        let rows = self.product.rows().filter(|_| self.addition().is_none());
+        rows.map(|rows| (rows, self.bias.as_ref()))
+    }
+
+    /// The addition of the active adapter.
+    fn addition(&self) -> Option<Rc<LowRank>> {
+        self.adapters.as_ref()?.addition()
     }
 
     /// `activation(gate) · up` of the experts of `indices` in one operation, if a kernel does it.
@@ -159,6 +181,10 @@ impl SwitchLinear {
             eval([&product])?;
             Ok(product)
         })?;
+        let product = match self.addition() {
+            Some(addition) => addition.add_gathered(rows, &product, indices, sorted)?,
+            None => product,
+        };
         match &self.bias {
             Some(bias) => product.add(&bias.take(indices, 0)?.reshape(product.shape())?),
             None => Ok(product),

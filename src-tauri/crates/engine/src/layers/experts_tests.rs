@@ -57,10 +57,12 @@ fn few_tokens_and_sorted_ones_go_through_their_own_experts() {
         gate_up_proj: SwitchLinear {
             product: Product::join(halves.into(), STACKS).unwrap(),
             bias: Some(bias.clone()),
+            adapters: None,
         },
         down_proj: SwitchLinear {
             product: Product::join(vec![Matrix::Plain(down.clone())], STACKS).unwrap(),
             bias: None,
+            adapters: None,
         },
         activation: Activation::Gelu(gelu()),
         chosen: Tensor::from_i32(&[CHOSEN], &[]).astype(Dtype::Uint32).unwrap(),
@@ -112,6 +114,7 @@ fn projections_in_different_formats_stand_side_by_side() {
     let product = SwitchLinear {
         product: Product::join(vec![quantized, plain], STACKS).unwrap(),
         bias: None,
+        adapters: None,
     };
     let indices = Tensor::from_i32(&[0], &[1, 1]).astype(Dtype::Uint32).unwrap();
     let ones = Tensor::from_f32(&[1.0; 32], &[1, 1, 1, 32]);
@@ -135,6 +138,7 @@ fn many_sorted_rows_are_multiplied_with_dequantised_experts_on_cuda() {
     let weight = SwitchLinear {
         product: Product::Quantized(stack.clone()),
         bias: None,
+        adapters: None,
     };
     for rows in [47, 48, 60] {
         let indices: Vec<i32> = (0..rows).map(|row| row * 3 / rows).collect();

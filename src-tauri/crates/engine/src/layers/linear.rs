@@ -17,7 +17,7 @@ use crate::layers::product::{computed, Form, Product};
 use crate::layers::{fast, Activation, Gelu, Pointwise, ResidualStream, RmsNorm};
 use crate::products::packed_product::product;
 use crate::products::product_check::Layout;
-use crate::weights::{AdapterPart, AdapterPlace, Matrix, Weights};
+use crate::weights::{AdapterPart, AdapterPlace, Matrix, PlaceKind, Weights};
 
 /// A projection, or several of one input that were joined at load: their outputs stand side by side.
 #[derive(Parameters)]
@@ -95,6 +95,7 @@ impl Projection {
     fn adapter_part(&self) -> AdapterPart {
         AdapterPart {
             path: self.path.clone(),
+            aliases: Vec::new(),
             outputs: self.outputs,
             order: self.order(),
         }
@@ -134,10 +135,11 @@ impl Linear {
             .iter()
             .map(|part| part.matrix(weights, inputs))
             .collect::<error::Result<Vec<_>>>()?;
+        let places = parts.iter().map(Projection::adapter_part).collect();
         let linear = Self {
             bias: load_bias(weights, parts)?,
             weight: Product::join(matrices, ROWS)?.checked(ROWS, weights)?,
-            adapters: weights.adapter_place(|| parts.iter().map(Projection::adapter_part).collect(), inputs),
+            adapters: weights.adapter_place(PlaceKind::Matrix, places, inputs),
         };
         weights.materialize(linear.tensors())?;
         Ok(linear)
@@ -150,6 +152,11 @@ impl Linear {
             bias: None,
             adapters: None,
         })
+    }
+
+    /// The same, and what adapters add to the embedding is added the other way round.
+    pub fn tied_to(self, adapters: Option<Rc<AdapterPlace>>) -> Self {
+        Self { adapters, ..self }
     }
 
     /// The projection by rows `[outputs, inputs]`, with a bias `[outputs]` if there is one.
@@ -201,10 +208,19 @@ impl Linear {
 
     /// The projection with the addition of the active adapter; `None` if it has none.
     fn adapted(&self, x: &Tensor) -> Result<Option<Tensor>> {
-        let Some(addition) = self.adapters.as_ref().and_then(|place| place.addition()) else {
+        let Some((place, addition)) = self
+            .adapters
+            .as_ref()
+            .and_then(|place| Some((place, place.addition()?)))
+        else {
             return Ok(None);
         };
-        let sum = addition.add(x, &self.multiply(x)?, || self.weight.rows_f32())?;
+        let product = self.multiply(x)?;
+        let sum = match place.kind() {
+            // Of an embedding, whose rows are read the other way round.
+            PlaceKind::Table => addition.add_turned(x, &product)?,
+            PlaceKind::Matrix | PlaceKind::Experts(_) => addition.add(x, &product, || self.weight.rows_f32())?,
+        };
         let biased = self.bias.as_ref().map(|bias| sum.add(bias)).transpose()?;
         Ok(Some(biased.unwrap_or(sum)))
     }

@@ -1,7 +1,7 @@
 //! Adapters of a model: low-rank additions beside its products, several at a time, of which one is active.
 //!
-//! The projections of a model register as places when they are loaded. An adapter that is attached later finds them by
-//! their paths; the weights stay as they are, so that a model and its adapters share them.
+//! The projections, experts and embeddings of a model register as places when they are loaded. An adapter that is attached
+//! later finds them by their paths; the weights stay as they are, so that a model and its adapters share them.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -13,6 +13,7 @@ use mlx::ops::{concatenate, join};
 use mlx::tensor::{eval, Tensor};
 use mlx::Dtype;
 
+use super::experts::PREFIXES;
 use super::file_tensors::{file_tensors, StoredTensor};
 use super::renamed;
 use crate::error::{Error, Result};
@@ -21,14 +22,47 @@ use crate::error::{Error, Result};
 pub struct AdapterPart {
     /// Its path in the model.
     pub path: String,
+    /// Other paths that adapters may have for it.
+    pub aliases: Vec<String>,
     /// Its number of outputs.
     pub outputs: i32,
     /// The rows of the checkpoint in the order they are used; unchanged if `None`.
     pub order: Option<Tensor>,
 }
 
+impl AdapterPart {
+    /// A projection of the experts of the feed-forward at `path`, by the name that the modules of mlx-lm have for it.
+    pub fn of_experts(path: &str, name: &str, outputs: i32) -> Self {
+        let [first, aliases @ ..] = PREFIXES.map(|place| format!("{path}.{place}.{name}"));
+        Self {
+            path: first,
+            aliases: aliases.into(),
+            outputs,
+            order: None,
+        }
+    }
+
+    /// The addition of an adapter to it, which is taken out of those that are wanted.
+    fn find<'a>(&self, wanted: &mut HashMap<String, &'a Addition>) -> Option<&'a Addition> {
+        let mut paths = std::iter::once(&self.path).chain(&self.aliases);
+        paths.find_map(|path| wanted.remove(path))
+    }
+}
+
+/// What an adapter adds to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceKind {
+    /// A product with a matrix.
+    Matrix,
+    /// Products with this many matrices, one for each expert.
+    Experts(i32),
+    /// The rows of a table: its inputs are the tokens.
+    Table,
+}
+
 /// A product that adapters can add to.
 pub struct AdapterPlace {
+    kind: PlaceKind,
     parts: Vec<AdapterPart>,
     inputs: i32,
     active: Rc<Cell<Option<usize>>>,
@@ -37,6 +71,11 @@ pub struct AdapterPlace {
 }
 
 impl AdapterPlace {
+    /// What it is a place of.
+    pub fn kind(&self) -> PlaceKind {
+        self.kind
+    }
+
     /// The addition of the active adapter.
     pub fn addition(&self) -> Option<Rc<LowRank>> {
         self.additions.borrow().get(self.active.get()?)?.clone()
@@ -45,9 +84,9 @@ impl AdapterPlace {
 
 /// The addition of an adapter to a product of joined projections.
 pub struct LowRank {
-    /// `[inputs, ranks]`
+    /// `[inputs, ranks]`, or one for each expert.
     down: Tensor,
-    /// `[ranks, outputs]`, times the scale.
+    /// `[ranks, outputs]`, times the scale, or one for each expert.
     up: Tensor,
     /// The lengths `[outputs]` that the rows of each part shall have, for DoRA; empty if no part has any.
     magnitudes: Vec<(i32, Option<Tensor>)>,
@@ -77,6 +116,32 @@ impl LowRank {
             Some(factors) => sum.mul(&factors.astype(y.dtype())?),
             None => Ok(sum),
         }
+    }
+
+    /// `y`, the products of `rows` `[…, 1, inputs]` with the experts of `indices`, with the addition.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn add_gathered(&self, rows: &Tensor, y: &Tensor, indices: &Tensor, sorted: bool) -> mlx::Result<Tensor> {
+        let low = rows.gather_mm(&self.down, indices, sorted)?;
+        y.add(&low.gather_mm(&self.up, indices, sorted)?.astype(y.dtype())?)
+    }
+
+    /// `y` `[length, width]`, the rows of a table for `ids` `[length]`, with the addition.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn add_rows(&self, ids: &Tensor, y: &Tensor) -> mlx::Result<Tensor> {
+        y.add(&self.down.take(ids, 0)?.matmul(&self.up)?.astype(y.dtype())?)
+    }
+
+    /// `y` `[length, tokens]`, the product of `x` `[length, width]` with the rows of a table, with the addition.
+    ///
+    /// # Errors
+    /// If MLX fails.
+    pub fn add_turned(&self, x: &Tensor, y: &Tensor) -> mlx::Result<Tensor> {
+        let low = x.matmul(&self.up.swapaxes(0, 1)?)?;
+        y.add(&low.matmul(&self.down.swapaxes(0, 1)?)?.astype(y.dtype())?)
     }
 
     /// The wanted length of each row over the length that the addition leaves it, `[1, outputs]`; 1 for parts without.
@@ -115,8 +180,9 @@ pub struct AdapterPlaces {
 
 impl AdapterPlaces {
     /// A place for a product of these parts.
-    pub(super) fn register(&mut self, parts: Vec<AdapterPart>, inputs: i32) -> Rc<AdapterPlace> {
+    pub(super) fn register(&mut self, kind: PlaceKind, parts: Vec<AdapterPart>, inputs: i32) -> Rc<AdapterPlace> {
         let place = Rc::new(AdapterPlace {
+            kind,
             parts,
             inputs,
             active: self.active.clone(),
@@ -161,8 +227,8 @@ impl AdapterPlaces {
         let mut additions = Vec::new();
         for place in &self.places {
             let parts = place.parts.iter().map(|part| {
-                let addition = wanted.remove(&part.path)?;
-                Some(Matrices::take(&mut tensors, part, place.inputs, addition, base))
+                let addition = part.find(&mut wanted)?;
+                Some(Matrices::take(&mut tensors, part, place, addition, base))
             });
             let parts: Vec<Option<Matrices>> = parts.map(Option::transpose).collect::<Result<_>>()?;
             additions.push(low_rank(place, parts)?);
@@ -223,9 +289,9 @@ fn trained_for(base: Option<&str>) -> String {
 
 /// The tensors of an addition to one projection.
 struct Matrices {
-    /// `[inputs, rank]`
+    /// `[inputs, rank]`, or one for each expert.
     down: Tensor,
-    /// `[rank, outputs]`, times the scale.
+    /// `[rank, outputs]`, times the scale, or one for each expert.
     up: Tensor,
     /// `[outputs]`
     magnitude: Option<Tensor>,
@@ -235,7 +301,7 @@ impl Matrices {
     fn take(
         tensors: &mut HashMap<String, StoredTensor>,
         part: &AdapterPart,
-        inputs: i32,
+        place: &AdapterPlace,
         addition: &Addition,
         base: Option<&str>,
     ) -> Result<Self> {
@@ -256,16 +322,30 @@ impl Matrices {
             );
             Error::from(checkpoint::Error::Adapter(reason))
         };
-        let (down, up) = match addition.turned {
-            true if down.shape().len() == 2 && up.shape().len() == 2 => (down.swapaxes(0, 1)?, up.swapaxes(0, 1)?),
+        // Those of experts are turned in mlx-lm's files.
+        let turned = addition.turned != matches!(place.kind, PlaceKind::Experts(_));
+        let (down, up) = match turned {
+            true if down.shape().len() > 1 && up.shape().len() > 1 => (down.swapaxes(-1, -2)?, up.swapaxes(-1, -2)?),
             _ => (down, up),
         };
+        let inputs = place.inputs;
+        let of_each = match place.kind {
+            PlaceKind::Experts(count) => vec![count],
+            PlaceKind::Matrix | PlaceKind::Table => Vec::new(),
+        };
         let rank = *down.shape().last().unwrap_or(&0);
-        if down.shape() != [inputs, rank] || rank == 0 {
-            return Err(wrong(&down, format!("[{inputs}, rank]")));
+        if down.shape() != [&of_each[..], &[inputs, rank]].concat() || rank == 0 {
+            return Err(wrong(
+                &down,
+                format!("{:?} and a rank", [&of_each[..], &[inputs]].concat()),
+            ));
         }
-        if up.shape() != [rank, part.outputs] {
-            return Err(wrong(&up, format!("[{rank}, {}]", part.outputs)));
+        let wanted = [&of_each[..], &[rank, part.outputs]].concat();
+        if up.shape() != wanted {
+            return Err(wrong(&up, format!("{wanted:?}")));
+        }
+        if let Some(lengths) = magnitude.as_ref().filter(|_| place.kind != PlaceKind::Matrix) {
+            return Err(wrong(lengths, "LoRA without lengths of rows (DoRA)".into()));
         }
         if let Some(lengths) = magnitude.as_ref().filter(|lengths| lengths.shape() != [part.outputs]) {
             return Err(wrong(lengths, format!("[{}]", part.outputs)));
@@ -295,15 +375,15 @@ fn low_rank(place: &AdapterPlace, parts: Vec<Option<Matrices>>) -> Result<Option
             before += outputs;
             continue;
         };
-        let rank = up.dim(0);
+        let ranks = &up.shape()[..up.shape().len() - 1];
         let zeros = |width: i32| {
             (width > 0)
-                .then(|| Tensor::zeros(&[rank, width], Dtype::Float32))
+                .then(|| Tensor::zeros(&[ranks, &[width]].concat(), Dtype::Float32))
                 .transpose()
         };
         let (left, right) = (zeros(before)?, zeros(all - before - outputs)?);
         let row: Vec<&Tensor> = left.iter().chain([&up]).chain(&right).collect();
-        ups.push(concatenate(&row, 1)?);
+        ups.push(concatenate(&row, -1)?);
         downs.push(down);
         magnitudes.push((outputs, magnitude));
         before += outputs;
@@ -315,8 +395,8 @@ fn low_rank(place: &AdapterPlace, parts: Vec<Option<Matrices>>) -> Result<Option
         magnitudes.clear();
     }
     Ok(Some(LowRank {
-        down: join(&downs, 1)?.contiguous()?,
-        up: join(&ups, 0)?.contiguous()?,
+        down: join(&downs, -1)?.contiguous()?,
+        up: join(&ups, -2)?.contiguous()?,
         magnitudes,
         factors: OnceCell::new(),
     }))

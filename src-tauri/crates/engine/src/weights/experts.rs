@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// The paths of a layer's experts below its feed-forward: MLX's own files (`switch_mlp`, Gemma 4's `switch_glu`) and
 /// transformers' and gpt-oss' `experts`.
-const PREFIXES: [&str; 3] = ["switch_mlp", "experts.switch_glu", "experts"];
+pub(super) const PREFIXES: [&str; 3] = ["switch_mlp", "experts.switch_glu", "experts"];
 
 /// The names of an expert's gate, up and down projections; the second ones are LFM2's and Mixtral's, the third ones
 /// DBRX's.

@@ -1,11 +1,13 @@
 //! Matrices as a checkpoint stores them, plain or quantized.
 
 use mlx::ops::join;
+use mlx::parameters::Parameters;
 use mlx::quantized::QuantizedTensor;
 use mlx::tensor::Tensor;
 use mlx::Dtype;
 
 /// A tensor of the checkpoint: plain, or quantized with its parameters inferred from the shapes.
+#[derive(Parameters)]
 pub enum Matrix {
     /// Numbers as they are.
     Plain(Tensor),

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::kernels::kernels;
 use crate::products::product_check::{self, Layout};
 
-pub use adapters::{AdapterPart, AdapterPlace, AdapterPlaces, AttachedAdapter};
+pub use adapters::{AdapterPart, AdapterPlace, AdapterPlaces, AttachedAdapter, LowRank, PlaceKind};
 pub use experts::ExpertShape;
 pub use file_tensors::dtype_of;
 use file_tensors::{file_tensors, StoredTensor};
@@ -103,9 +103,9 @@ impl<'a> Weights<'a> {
         Ok(weights)
     }
 
-    /// A place for adapters at a product of these parts; `None` outside the language model.
-    pub fn adapter_place(&mut self, parts: impl FnOnce() -> Vec<AdapterPart>, inputs: i32) -> Option<Rc<AdapterPlace>> {
-        Some(self.places.as_mut()?.register(parts(), inputs))
+    /// A place for adapters at a product of `inputs` with these parts; `None` outside the language model.
+    pub fn adapter_place(&mut self, kind: PlaceKind, parts: Vec<AdapterPart>, inputs: i32) -> Option<Rc<AdapterPlace>> {
+        Some(self.places.as_mut()?.register(kind, parts, inputs))
     }
 
     /// The places of the language model, once it is loaded; what is loaded from here on has none.

@@ -8,6 +8,7 @@ mod adapters;
 mod batch;
 mod changed_configs;
 mod draft_heads;
+mod drafted_answers;
 mod drafts_families;
 mod embeddings;
 mod every_turn;

@@ -78,8 +78,8 @@ const fn pre(names: &'static [&'static str], steps: &'static [Step]) -> Pre {
     }
 }
 
-/// The pre-tokenizers that are known. Compared with the tokenizer.json of a model were `smollm`, `llama-bpe`, `qwen2`,
-/// `gpt-4o` and `deepseek-v3`; the others are as llama.cpp has them.
+/// The pre-tokenizers that are known. Tests compare `smollm`, `llama-bpe`, `qwen2`, `gpt-4o` and `deepseek-v3` with the
+/// tokenizer.json of a model (`cli/tests/it/import.rs`); the others are as llama.cpp has them.
 pub const PRES: &[Pre] = &[
     pre(&["gpt-2", "olmo"], GPT2),
     pre(&["smollm", "starcoder", "command-r"], DIGITS),
