@@ -220,6 +220,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     vision::llava::FAMILIES,
     vision::minicpmv::FAMILIES,
     vision::moonvit::FAMILIES,
+    vision::paligemma::FAMILIES,
     vision::phi3v::FAMILIES,
     vision::pixtral::FAMILIES,
     xing::FAMILIES,

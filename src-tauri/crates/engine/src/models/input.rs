@@ -20,6 +20,8 @@ pub struct Input<'a> {
     pub deltas: &'a [i32],
     /// The position of each token, if that is more than a number (multimodal positions).
     pub positions: Option<&'a [Position]>,
+    /// The rows of a prompt that all see each other (PaliGemma).
+    pub prompt: Option<Range<usize>>,
 }
 
 /// The part of an image that is read in a chunk.
@@ -44,6 +46,7 @@ impl<'a> Input<'a> {
             images: &[],
             deltas: &[],
             positions: None,
+            prompt: None,
         }
     }
 
@@ -106,11 +109,11 @@ impl<'a> Input<'a> {
 
     /// For each row the last one of the chunk that it sees, if some see rows that come after them.
     pub fn last_seen(&self) -> Option<Vec<i32>> {
-        if !self.images.iter().any(|image| image.sees.is_some()) {
-            return None;
-        }
+        let of_images = self.images.iter().filter_map(|image| image.sees.clone());
+        let mut together = of_images.chain(self.prompt.clone()).peekable();
+        together.peek()?;
         let mut last: Vec<i32> = (0..self.ids.size() as i32).collect();
-        for rows in self.images.iter().filter_map(|image| image.sees.clone()) {
+        for rows in together {
             let end = rows.end as i32 - 1;
             last[rows].fill(end);
         }

@@ -161,6 +161,7 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             tiles(1, 1),
             "<fake_token_around_image><image><fake_token_around_image><image><fake_token_around_image> ",
         ),
+        ("paligemma", "<image>", vec!["<image>"], grid(1, 2), "<image><image>"),
         ("mllama", "<|image|>", vec!["<|image|>"], grid(0, 0), "<|image|>"),
     ]
 }
@@ -170,7 +171,7 @@ pub fn feature(model_type: &str) -> &'static str {
     match model_type {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
-        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" => "<image>",
+        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" | "paligemma" => "<image>",
         "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
         "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
         "multi_modality" => "<image_placeholder>",

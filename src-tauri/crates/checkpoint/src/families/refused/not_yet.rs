@@ -47,7 +47,6 @@ pub(super) const VISION: &[Model] = &[
         ],
     ),
     ("Nemotron Parse", &["nemotron_parse"]),
-    ("PaliGemma", &["paligemma"]),
     ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
     ("Qwen 4 Exp", &["qwen4_exp"]),

@@ -19,6 +19,7 @@ pub(crate) mod minicpmv;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
 pub(crate) mod moonvit;
+pub(crate) mod paligemma;
 pub(crate) mod phi3v;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
@@ -105,6 +106,11 @@ impl VisionConfig {
             | Self::Idefics2(_)
             | Self::Hunyuan(_) => false,
         }
+    }
+
+    /// True if all tokens of a prompt see each other, with images or without, so that it has to be read at once.
+    pub fn reads_whole_prompts(&self) -> bool {
+        matches!(self, Self::Llava(tower) if tower.whole_prompts)
     }
 
     /// How many marks after the features of an image have embeddings of the tower's, so that they are made with the

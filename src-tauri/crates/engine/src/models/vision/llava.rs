@@ -1,6 +1,6 @@
 //! CLIP and SigLIP with the projectors of LLaVA and models like it. References: transformers' `modeling_clip.py`,
 //! `modeling_siglip.py`, `modeling_llava.py`, `modeling_llava_next.py`, `modeling_llava_onevision.py`,
-//! `modeling_aya_vision.py` and `modeling_janus.py`; `image_embedding_phi3_v.py` beside the weights of Phi 3 Vision.
+//! `modeling_aya_vision.py`, `modeling_janus.py` and `modeling_paligemma.py`; `image_embedding_phi3_v.py` beside the weights of Phi 3 Vision.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::image_processor::JoinedTiles;
@@ -74,6 +74,7 @@ pub struct LlavaTower {
 #[derive(Parameters)]
 enum Projector {
     Network(Box<Mlp>),
+    Projection(Linear),
     Marked(Box<Mlp>),
     Unfolded(Box<Mlp>),
     Gated(Box<GatedNetwork>),
@@ -326,6 +327,10 @@ impl Projector {
                 let network = load_mlp(path, None, names, sizes, (activation, dtype), weights)?;
                 Ok(Self::Network(Box::new(network)))
             }
+            LlavaProjector::Projection => {
+                let path = format!("{PROJECTOR}.linear");
+                Ok(Self::Projection(Linear::load(weights, &path, states, outputs)?))
+            }
             LlavaProjector::Marked { merge } => {
                 let sizes = (states * (merge * merge) as i32, outputs, outputs);
                 let (path, names) = (format!("{MARKED}.img_projection"), ["0", "2"]);
@@ -355,6 +360,7 @@ impl Projector {
     fn forward(&self, states: &Tensor, grid: (u32, u32), config: &LlavaConfig) -> Result<Tensor> {
         match (self, config.projector) {
             (Self::Network(network), _) => network.forward(states),
+            (Self::Projection(projection), _) => projection.forward(states),
             // Its network takes the marks as well.
             (Self::Marked(_), LlavaProjector::Marked { merge }) => join_blocks(states, grid, merge),
             (Self::Unfolded(network), LlavaProjector::Unfolded { merge, .. }) => {
