@@ -32,6 +32,8 @@ pub struct ChunkImage {
     pub first: usize,
     /// The rows, in rising order.
     pub rows: Vec<usize>,
+    /// True if the features are added to the embeddings of their rows (Molmo).
+    pub added: bool,
     /// From the first to after the last row of its features, if they see each other.
     pub sees: Option<Range<usize>>,
     /// The row from which on it is seen, if layers attend to its embeddings next to the tokens (Llama 3.2 Vision).
@@ -62,6 +64,13 @@ impl<'a> Input<'a> {
     pub fn place(&self, h: Tensor) -> Result<Tensor> {
         if self.images.iter().all(|image| image.rows.is_empty()) {
             return Ok(h);
+        }
+        if self.images.iter().any(|image| image.added) {
+            let zeros = Tensor::zeros(&[1, h.dim(1)], h.dtype())?;
+            let features = self.mix(&zeros, vec![0; self.ids.size()], |image| {
+                Some(&image.features.embeddings)
+            })?;
+            return h.add(&features);
         }
         let own: Vec<i32> = (0..h.dim(0)).collect();
         self.mix(&h, own, |image| Some(&image.features.embeddings))

@@ -43,6 +43,8 @@ pub struct PromptImages {
     bidirectional: bool,
     /// True if the marks that open it take part.
     marks_look_ahead: bool,
+    /// True if features are added to the embeddings of their tokens.
+    added: bool,
     /// The tokens of the prompt, if all of them see each other.
     whole_prompt: Option<usize>,
     /// The position of each token; `None` if positions are plain numbers.
@@ -80,6 +82,7 @@ impl PromptImages {
             images: images.into_iter().map(PlacedImage::from).collect(),
             bidirectional: vision.is_bidirectional(),
             marks_look_ahead: vision.marks_look_ahead(),
+            added: vision.adds_to_tokens(),
             whole_prompt: vision.reads_whole_prompts().then_some(prompt),
             positions,
         })
@@ -214,6 +217,7 @@ impl PromptImages {
                 features: features.clone(),
                 first,
                 rows,
+                added: self.added,
                 sees,
                 beside,
             });
@@ -273,6 +277,7 @@ mod tests {
             images: [image(2, 2, 3), image(10, 1, 4)].map(PlacedImage::from).into(),
             bidirectional,
             marks_look_ahead: false,
+            added: false,
             whole_prompt: None,
             positions: None,
         }

@@ -287,6 +287,28 @@ fn a_family_without_a_template_has_one_here() {
     );
 }
 
+/// Molmo's images stand before all texts, which its templates know nothing of.
+#[test]
+fn images_that_come_first_stand_before_everything_else() {
+    let marks = ["<|image|>", "<im_patch>", "<im_start>", "<im_end>", "<im_col>"];
+    let run = "<im_start><im_patch><im_col><im_end><im_start><im_patch><im_col><im_end>";
+    for source in [TEXTS_ALONE.to_owned(), template("<|image|>")] {
+        let model = model("molmo", &source, &marks);
+        let messages = [
+            message(Role::User, vec![image("a"), Content::text("Which?")]),
+            message(Role::Assistant, vec![Content::text("That.")]),
+            message(Role::User, vec![image("b"), Content::text("And now?")]),
+        ];
+        let plans = [tiles(1, 1), tiles(1, 1)];
+        let prompt = model.prompt(&asked(&messages, &plans)).unwrap();
+        assert_eq!(
+            spelled(&model, &prompt),
+            format!("{run}{run}<|user|>Which?<|assistant|>That.<|user|>And now?")
+        );
+        check_spans(&model, &prompt, &plans, "<im_patch>");
+    }
+}
+
 fn check_spans_of(prompt: &Prompt, lengths: &[usize]) {
     let found: Vec<usize> = prompt.images.iter().map(|span| span.range.len()).collect();
     assert_eq!(found, lengths);

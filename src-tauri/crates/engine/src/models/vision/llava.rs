@@ -82,7 +82,7 @@ enum Projector {
 
 /// `down(x · silu(gate))`, where `x` and `gate` are the halves of what comes up.
 #[derive(Parameters)]
-struct GatedNetwork {
+pub(super) struct GatedNetwork {
     norm: Option<LayerNorm>,
     up: Linear,
     silu: Pointwise,
@@ -347,12 +347,12 @@ impl Projector {
                 let (block, width) = (states * (merge * merge) as i32, width as i32);
                 let [up, down] = NETWORK.map(|name| format!("{PROJECTOR}.{name}"));
                 let norm = norm.map(|eps| LayerNorm::load(weights, &format!("{PROJECTOR}.layernorm"), block, eps));
-                Ok(Self::Gated(Box::new(GatedNetwork {
-                    norm: norm.transpose()?,
-                    up: Linear::load(weights, &up, block, width)?,
-                    silu: Pointwise::new(EncoderActivation::Silu, dtype)?,
-                    down: Linear::load(weights, &down, width / 2, outputs)?,
-                })))
+                Ok(Self::Gated(Box::new(GatedNetwork::new(
+                    norm.transpose()?,
+                    Linear::load(weights, &up, block, width)?,
+                    Linear::load(weights, &down, width / 2, outputs)?,
+                    dtype,
+                )?)))
             }
         }
     }
@@ -396,8 +396,18 @@ pub(super) fn widened(states: &Tensor, (rows, columns): (u32, u32), to: (u32, u3
 }
 
 impl GatedNetwork {
+    /// Of these projections.
+    pub(super) fn new(norm: Option<LayerNorm>, up: Linear, down: Linear, dtype: Dtype) -> error::Result<Self> {
+        Ok(Self {
+            norm,
+            up,
+            silu: Pointwise::new(EncoderActivation::Silu, dtype)?,
+            down,
+        })
+    }
+
     /// `[blocks, numbers]` to `[blocks, width of the language part]`.
-    fn forward(&self, blocks: &Tensor) -> Result<Tensor> {
+    pub(super) fn forward(&self, blocks: &Tensor) -> Result<Tensor> {
         let normed = self.norm.as_ref().map(|norm| norm.forward(blocks)).transpose()?;
         let up = self.up.forward(normed.as_ref().unwrap_or(blocks))?;
         let half = up.dim(1) / 2;
