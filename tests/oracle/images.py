@@ -195,6 +195,8 @@ def processors():
         ("llava", CLIPImageProcessor, cropped(336), {"model_type": "llava", "vision_config": {"patch_size": 14, "image_size": 336}}, square_of(576)),
         ("llava_siglip", SiglipImageProcessorPil, {**square(384), **half}, {"model_type": "llava", "vision_config": {"patch_size": 14, "image_size": 384}},
          square_of(729)),
+        ("paligemma", SiglipImageProcessorPil, {**square(448), **half, "resample": 3}, {"model_type": "paligemma", "vision_config": {"patch_size": 14, "image_size": 448}},
+         square_of(1024)),
         ("llava_next", LlavaNextImageProcessorPil, {**cropped(336), "image_grid_pinpoints": pinpoints, **clip},
          {"model_type": "llava_next", "vision_config": {"patch_size": 14, "image_size": 336}}, canvas_of("llava_next", 336, pinpoints)),
         ("llava_onevision", LlavaOnevisionImageProcessorPil, {}, {"model_type": "llava_onevision", "vision_config": {"patch_size": 14, "image_size": 384}},

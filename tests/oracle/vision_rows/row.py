@@ -40,6 +40,8 @@ class Image:
     whole: bool = False
     # Rows and columns of the grid of all tiles that the image covers, and what they are brought to, if it is shown as one.
     joined: list = None
+    # Width and height of the image in its tiles, if they are not those of the first view.
+    resized: tuple = None
 
 
 @dataclass
@@ -106,6 +108,6 @@ def described(images, ids):
         takes = [at + index for index, token in enumerate(image.run) if token == image.soft]
         views = [{"width": v.width, "height": v.height, "patches": v.patches, "tokens": v.tokens, "features": v.features} for v in image.views]
         found.append({"run": [at, at + length], "features": takes, "views": views, "tiles": image.tiles, "whole": image.whole,
-                      "joined": image.joined})
+                      "joined": image.joined, "resized": image.resized})
         at += length
     return found

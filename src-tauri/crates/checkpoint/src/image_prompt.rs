@@ -18,6 +18,8 @@ pub struct ImagePrompt {
     pub added: bool,
     /// True if a space stands between an image and a word after it, and one mark between two images.
     pub spaced: bool,
+    /// True if images stand before everything else, whatever the template (Molmo).
+    pub first: bool,
     /// The most images of a conversation.
     pub most: Option<usize>,
     /// A template for models that bring none.
@@ -45,6 +47,16 @@ pub enum ImageRun {
     NumberedTiles(&'static str, &'static str),
     /// Tiles and the full image, each before the second mark, between the first and the third (Command A Vision).
     EndedTiles(&'static str, &'static str, &'static str),
+    /// The full image, then the grid that all tiles make, each after a mark of its own and before the one at the end,
+    /// with a mark after each row (Molmo).
+    Grids {
+        /// The marks before the full image and before the tiles.
+        starts: [&'static str; 2],
+        /// The mark after a row.
+        row_end: &'static str,
+        /// The mark after a grid.
+        end: &'static str,
+    },
     /// The number of the image in the prompt, the full image, then a line for each row of slices (MiniCPM-V).
     Slices,
     /// The placeholder itself: the model reads features next to the prompt.
@@ -72,6 +84,7 @@ impl ImagePrompt {
             around: "",
             added: false,
             spaced: false,
+            first: false,
             most: None,
             template: None,
             run: ImageRun::Features,
@@ -81,7 +94,7 @@ impl ImagePrompt {
 
 impl ImagePrompt {
     /// The tokens that the row names.
-    pub fn spelled(&self) -> [&'static str; 5] {
+    pub fn spelled(&self) -> Vec<&'static str> {
         let (open, close) = match self.run {
             ImageRun::Between(open, close)
             | ImageRun::Rows(open, close)
@@ -91,9 +104,13 @@ impl ImagePrompt {
             ImageRun::Fenced(mark) => (mark, mark),
             ImageRun::Lfm2 => ("<|image_start|>", "<|image_end|>"),
             ImageRun::Slices => ("<image>", "</image>"),
+            ImageRun::Grids { starts, row_end, end } => {
+                let marks = [row_end, end].into_iter().chain(starts);
+                return [self.placeholder, self.feature].into_iter().chain(marks).collect();
+            }
             ImageRun::Features | ImageRun::Itself => ("", ""),
         };
-        [self.placeholder, self.feature, self.written, open, close]
+        vec![self.placeholder, self.feature, self.written, open, close]
     }
 
     /// The marks around a run, unless config.json names others.
@@ -107,6 +124,7 @@ impl ImagePrompt {
             | ImageRun::Idefics
             | ImageRun::Fenced(_)
             | ImageRun::Lfm2
+            | ImageRun::Grids { .. }
             | ImageRun::Slices
             | ImageRun::Itself => ("", ""),
         }
@@ -211,6 +229,20 @@ impl ImagePrompt {
                     run.marks(end);
                 }
                 run.marks(close);
+                run.segments
+            }
+            ImageRun::Grids { starts, row_end, end } => {
+                let grids = [plan.views.last(), plan.views.first()];
+                let mut run = Builder::default();
+                for (start, view) in starts.iter().zip(grids) {
+                    let (rows, columns) = view.map_or((0, 0), |view| view.tokens);
+                    run.marks(start);
+                    for _ in 0..rows {
+                        run.features(columns as usize);
+                        run.marks(row_end);
+                    }
+                    run.marks(end);
+                }
                 run.segments
             }
             ImageRun::Slices => {

@@ -256,6 +256,9 @@ fn processors_without_a_file_keep_to_the_detail() {
         json!({"model_type": "deepseek_vl_v2", "candidate_resolutions": [[384, 384], [768, 384], [1152, 1152]]}),
         json!({"model_type": "deepseekocr"}),
         json!({"model_type": "phi3_v"}),
+        json!({"model_type": "molmo"}),
+        json!({"model_type": "molmo2"}),
+        json!({"model_type": "jvlm", "vision_config": {}}),
     ] {
         let processor = processor(json!({}), config.clone());
         for size in SIZES.into_iter().chain([(641, 1), (37, 4001), (16_384, 16_384)]) {
@@ -275,6 +278,17 @@ fn processors_without_a_file_keep_to_the_detail() {
     }
     let unlike = json!({"model_type": "deepseek_vl_v2", "candidate_resolutions": [[400, 384]]});
     assert!(read(json!({}), unlike).is_err());
+}
+
+#[test]
+fn tiles_that_overlap_share_four_patches_on_each_side() {
+    for margins in [json!([4, 3]), json!([14, 14]), json!([3, 3]), json!(4)] {
+        for model_type in ["molmo", "molmo2"] {
+            let file = json!({"image_mean": 0.5, "overlap_margins": margins});
+            let read = read(file, json!({"model_type": model_type}));
+            assert!(read.is_err(), "{model_type} {margins}");
+        }
+    }
 }
 
 #[test]

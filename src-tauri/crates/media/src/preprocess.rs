@@ -7,6 +7,9 @@ use crate::decoded_image::DecodedImage;
 use crate::error::{Error, Result};
 use crate::resize::{resize_rgb, resize_squared};
 
+/// The pixels of an image that was resized, and its width and height.
+type Resized = (Vec<u8>, (u32, u32));
+
 /// The numbers of one view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewPixels {
@@ -33,7 +36,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
         rgb: &image.rgb,
         size: (image.width, image.height),
     };
-    let mut last: Option<(Vec<u8>, (u32, u32))> = None;
+    let (mut last, mut before_last): (Option<Resized>, Option<Resized>) = (None, None);
     for step in &plan.steps {
         let from = last
             .as_ref()
@@ -42,7 +45,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             true => resize_squared(from.rgb, from.size, *step, around, processor.filter),
             false => from.resized(*step, processor),
         };
-        last = Some((resized, *step));
+        before_last = last.replace((resized, *step));
     }
     let shown = last
         .as_ref()
@@ -51,13 +54,14 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
     let (rows, columns) = plan.tiles.map_or((1, 1), |(rows, columns)| (rows, columns.max(1)));
     let before = match plan.views.first().filter(|_| processor.sizing.is_centered()) {
         Some(view) => {
+            let canvas = |tiles: u32, side: u32| (tiles.max(1) - 1) * processor.sizing.stride(side) + side;
             let half = |canvas: u32, image: u32| match canvas >= image {
                 true => i64::from(processor.sizing.before(canvas - image)),
                 false => -i64::from((image - canvas) / 2),
             };
             (
-                half(columns * view.width, shown.size.0),
-                half(rows * view.height, shown.size.1),
+                half(canvas(columns, view.width), shown.size.0),
+                half(canvas(rows, view.height), shown.size.1),
             )
         }
         None => (0, 0),
@@ -75,15 +79,15 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             views.push(numbers.view(&RgbRef { rgb: &part, size }, (0, 0), view, processor.layout)?);
         } else if index < tiles {
             let corner = (
-                i64::from(index as u32 % columns * view.width) - before.0,
-                i64::from(index as u32 / columns * view.height) - before.1,
+                i64::from(index as u32 % columns * processor.sizing.stride(view.width)) - before.0,
+                i64::from(index as u32 / columns * processor.sizing.stride(view.height)) - before.1,
             );
             views.push(numbers.view(&shown, corner, view, processor.layout)?);
         } else {
-            let from = if processor.sizing.whole_is_of_original() {
-                original
-            } else {
-                shown
+            let from = match &before_last {
+                Some((rgb, size)) if processor.sizing.whole_is_of_first_step() => RgbRef { rgb, size: *size },
+                _ if processor.sizing.whole_is_of_original() => original,
+                _ => shown,
             };
             let size = processor.sizing.whole_size(from.size, (view.width, view.height));
             let whole = from.resized(size, processor);

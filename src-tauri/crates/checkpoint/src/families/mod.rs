@@ -62,6 +62,7 @@ mod mistral4;
 mod mixtral;
 mod mllama;
 mod modernbert;
+mod molmo;
 mod muse_glimmer;
 mod nanbeige;
 mod nanochat;
@@ -179,6 +180,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     mixtral::FAMILIES,
     mllama::FAMILIES,
     modernbert::FAMILIES,
+    molmo::FAMILIES,
     muse_glimmer::FAMILIES,
     nanbeige::FAMILIES,
     nanochat::FAMILIES,
@@ -220,6 +222,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     vision::llava::FAMILIES,
     vision::minicpmv::FAMILIES,
     vision::moonvit::FAMILIES,
+    vision::paligemma::FAMILIES,
     vision::phi3v::FAMILIES,
     vision::pixtral::FAMILIES,
     xing::FAMILIES,

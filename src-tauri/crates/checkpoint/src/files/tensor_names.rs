@@ -1,9 +1,10 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 29] = [
+const UNUSED: [&str; 31] = [
     "vision_tower.",
     "vision_model.",
+    "vision_backbone.",
     "visual.",
     "multi_modal_projector.",
     "mm_projector.",
@@ -21,6 +22,7 @@ const UNUSED: [&str; 29] = [
     "vision.",
     "projector.",
     "view_sep",
+    "vl_connector.",
     "sam_model.",
     "gen_embed.",
     "gen_head.",
@@ -39,9 +41,10 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 20] = [
+const PARTS: [&str; 22] = [
     "vision_tower.",
     "vision_model.",
+    "vision_backbone.",
     "visual.",
     "multi_modal_projector.",
     "mm_projector.",
@@ -54,6 +57,7 @@ const PARTS: [&str; 20] = [
     "vision.",
     "projector.",
     "view_sep",
+    "vl_connector.",
     "sam_model.",
     "connector.",
     "mlp1.",
@@ -72,9 +76,9 @@ pub fn without_wrappers(name: &str) -> &str {
     short
 }
 
-/// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers
-/// and HunyuanOCR's are called `vision_tower` as in conversions, whatever the file says, and DeepSeek-VL2's as that of
-/// Janus.
+/// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers,
+/// HunyuanOCR's and Molmo's are called `vision_tower` as in conversions, whatever the file says, and DeepSeek-VL2's as
+/// that of Janus.
 pub fn tower_tensor(name: &str) -> Option<String> {
     let short = without_wrappers(name);
     PARTS.iter().find(|part| short.starts_with(**part))?;
@@ -82,7 +86,8 @@ pub fn tower_tensor(name: &str) -> Option<String> {
         let rest = rest.strip_prefix("vision_tower.").unwrap_or(rest);
         return Some(format!("vision_model.vision_tower.{rest}"));
     }
-    Some(match short.strip_prefix("visual.").or(short.strip_prefix("vit.")) {
+    let own = ["visual.", "vit.", "vision_backbone."];
+    Some(match own.iter().find_map(|prefix| short.strip_prefix(prefix)) {
         Some(rest) => format!("vision_tower.{rest}"),
         None => short.to_owned(),
     })
@@ -129,6 +134,10 @@ mod tests {
                 Some("vision_model.vision_tower.pos_embed"),
             ),
             ("language.model.layers.0.mlp.up_proj.weight", None),
+            (
+                "model.vision_backbone.image_projector.w1.weight",
+                Some("vision_tower.image_projector.w1.weight"),
+            ),
             ("img_projector.weight", Some("img_projector.weight")),
             (
                 "language_model.model.img_projector.weight",

@@ -155,6 +155,22 @@ impl ProcessorConfig {
         }
     }
 
+    /// A list of two whole numbers.
+    pub(crate) fn pair(
+        &self,
+        field: &'static str,
+        default: (u32, u32),
+        limits: RangeInclusive<u32>,
+    ) -> Result<(u32, u32)> {
+        let Some(value) = self.get(field) else {
+            return Ok(default);
+        };
+        match value.as_array().map(Vec::as_slice) {
+            Some([first, second]) => Ok((whole(field, first, limits.clone())?, whole(field, second, limits)?)),
+            _ => Err(unusable(field, value)),
+        }
+    }
+
     /// A list of pairs of whole numbers, at most `most`.
     pub(crate) fn pairs(
         &self,

@@ -3,12 +3,13 @@
 use protocol::ImageDetail;
 use serde::Serialize;
 
+use super::overlapping_tiles::fitted;
 use super::padded_tiles::contained;
 use super::quarters::quarter;
 use super::view::{merged, single};
 use super::{
-    AnyResolution, Cropped, CroppedTiles, ImagePlan, ImageSplitting, LfmTiles, NaFlex, PaddedTiles, Part, Quarters,
-    RatioTiles, Slices, SmartResize, StretchedTiles, TiledCanvas, View,
+    AnyResolution, Cropped, CroppedTiles, ImagePlan, ImageSplitting, LfmTiles, NaFlex, OverlappingTiles, PaddedTiles,
+    Part, Quarters, RatioTiles, Slices, SmartResize, StretchedTiles, TiledCanvas, View,
 };
 use crate::error::{Error, Result};
 
@@ -95,11 +96,18 @@ pub enum Sizing {
     PaddedTiles(PaddedTiles),
     /// Tiles of a large image, then the whole on the mean color of a larger square (DeepSeek-OCR).
     CroppedTiles(CroppedTiles),
+    /// Tiles of the stretched image that share patches with their neighbors, and the whole (Molmo, Jina VLM).
+    OverlappingTiles(OverlappingTiles),
     /// The quarters of the image, each brought to a size of its own, then the whole (Idefics 2).
     Quarters(Quarters),
 }
 
 impl Sizing {
+    /// True if the full view after the tiles is made of what the first of several steps made.
+    pub fn whole_is_of_first_step(&self) -> bool {
+        matches!(self, Self::OverlappingTiles(rule) if rule.first.is_some())
+    }
+
     /// True if the full view after the tiles is made from the original, not from the resized image that was cut.
     pub fn whole_is_of_original(&self) -> bool {
         !matches!(self, Self::ImageSplitting(_) | Self::StretchedTiles(_))
@@ -112,6 +120,9 @@ impl Sizing {
 
     /// True if the middle of the resized image is that of what the tower sees; otherwise their corners are the same.
     pub fn is_centered(&self) -> bool {
+        if let Self::OverlappingTiles(rule) = self {
+            return rule.padded;
+        }
         matches!(
             self,
             Self::Cropped(_)
@@ -128,6 +139,14 @@ impl Sizing {
             self,
             Self::Square { .. } | Self::Boxed { .. } | Self::PaddedTiles(_) | Self::CroppedTiles(_)
         )
+    }
+
+    /// Pixels from one tile of this side to the next.
+    pub fn stride(&self, tile: u32) -> u32 {
+        match self {
+            Self::OverlappingTiles(rule) => rule.stride(),
+            _ => tile,
+        }
     }
 
     /// The part of an image of this size that the view of this index shows, if it is brought to its size by itself.
@@ -151,6 +170,7 @@ impl Sizing {
     pub fn whole_size(&self, image: (u32, u32), view: (u32, u32)) -> (u32, u32) {
         match self {
             Self::PaddedTiles(_) | Self::CroppedTiles(_) => contained(image, view),
+            Self::OverlappingTiles(rule) if rule.padded => fitted(image, view),
             _ => view,
         }
     }
@@ -191,6 +211,7 @@ impl Sizing {
             Self::StretchedTiles(rule) => rule.plan(width, height, detail),
             Self::PaddedTiles(rule) => rule.plan(width, height, detail),
             Self::CroppedTiles(rule) => rule.plan(width, height, detail),
+            Self::OverlappingTiles(rule) => rule.plan(width, height, detail),
             Self::Quarters(rule) => rule.plan(width, height, detail),
         }
     }

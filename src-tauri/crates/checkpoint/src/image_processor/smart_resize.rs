@@ -107,6 +107,11 @@ impl SmartResize {
         }
     }
 
+    /// The size that an image of this size has without a limit of tokens.
+    pub(super) fn size(&self, width: u32, height: u32) -> Result<(u32, u32)> {
+        self.resize((width, height), u64::from(self.max_pixels))
+    }
+
     /// Width and height, multiples of a token's, within a limit of the area.
     fn resize(&self, (width, height): (u32, u32), most: u64) -> Result<(u32, u32)> {
         let factor = f64::from(self.patch * self.merge);

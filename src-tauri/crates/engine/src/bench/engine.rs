@@ -34,19 +34,20 @@ impl MlxEngine {
         chunk: Option<usize>,
         kv_bits: Option<KvBits>,
     ) -> protocol::Result<Vec<Vec<f32>>> {
-        self.image_logits(model, (tokens, Vec::new()), all, chunk, kv_bits)
+        let prompt = tokens.len();
+        self.image_logits(model, (tokens, Vec::new(), prompt), all, chunk, kv_bits)
     }
 
-    /// [`MlxEngine::kv_logits`] with images among the tokens.
+    /// [`MlxEngine::kv_logits`] with images among the tokens, so many of which are the prompt.
     pub fn image_logits(
         &self,
         model: FolderSource,
-        (tokens, images): (Vec<u32>, Vec<PromptImage>),
+        (tokens, images, prompt): (Vec<u32>, Vec<PromptImage>, usize),
         all: bool,
         chunk: Option<usize>,
         kv_bits: Option<KvBits>,
     ) -> protocol::Result<Vec<Vec<f32>>> {
-        self.call(move |worker| logits(worker, &model, (&tokens, images), all, chunk, kv_bits))
+        self.call(move |worker| logits(worker, &model, (&tokens, images, prompt), all, chunk, kv_bits))
     }
 
     /// [`MlxEngine::kv_logits`] after the prompt of a request, its images among it.
@@ -61,7 +62,8 @@ impl MlxEngine {
         let processor = ChatProcessor::open(&source.path).map_err(Error::from)?;
         let prompt = read_prompt(&processor, &request, &images.plans())?;
         let images = images.placed(&prompt.images);
-        self.image_logits(source, (prompt.ids, images), all, chunk, request.kv_bits)
+        let length = prompt.ids.len();
+        self.image_logits(source, (prompt.ids, images, length), all, chunk, request.kv_bits)
     }
 
     /// Loads the model anew and measures, for each length of prompt, reading it and generating `generate` tokens.

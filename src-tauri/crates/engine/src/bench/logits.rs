@@ -12,11 +12,11 @@ use crate::sequence::{PromptImage, SequenceState};
 const PREPARING: Duration = Duration::from_millis(1);
 
 /// Logits after the last of `tokens`, or after each of them if `all`; read in chunks of `chunk`, but no image is cut
-/// whose tokens see each other; with keys and values of full attention in `kv_bits`.
+/// whose tokens see each other, nor the first `prompt` tokens if they do; with keys and values of full attention in `kv_bits`.
 pub fn logits(
     worker: &mut dyn ModelAccess,
     source: &FolderSource,
-    (tokens, images): (&[u32], Vec<PromptImage>),
+    (tokens, images, prompt): (&[u32], Vec<PromptImage>, usize),
     all: bool,
     chunk: Option<usize>,
     kv_bits: Option<KvBits>,
@@ -40,7 +40,7 @@ pub fn logits(
             readable - 1
         )));
     }
-    let images = loaded.prompt_images(images)?;
+    let images = loaded.prompt_images(images, prompt)?;
     let mut state = SequenceState::new(model, kv_bits).with_images(images.clone());
     let (mut rows, mut from) = (Vec::new(), 0);
     while from < tokens.len() {

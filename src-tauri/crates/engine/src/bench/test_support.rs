@@ -199,7 +199,7 @@ impl MlxEngine {
             let loaded = worker.ensure_loaded(&model)?;
             let model = loaded.model();
             let read = |(prompt, images): &(Vec<u32>, Vec<PromptImage>)| -> error::Result<SequenceState> {
-                let images = loaded.prompt_images(images.clone())?;
+                let images = loaded.prompt_images(images.clone(), prompt.len())?;
                 if let Some(images) = &images {
                     for index in 0..images.len() {
                         loaded.encode_image(images, index, &mut |_| Ok(()))?;
@@ -393,7 +393,8 @@ impl MlxEngine {
     ) -> protocol::Result<(bool, usize)> {
         self.call(move |worker| {
             let loaded = worker.ensure_loaded(&model)?;
-            let (images, mut asked) = (loaded.images(vec![image])?, 0);
+            let tokens = image.run.end;
+            let (images, mut asked) = (loaded.images(vec![image], tokens)?, 0);
             let encoded = loaded.encode_image(&images, 0, &mut |_| {
                 asked += 1;
                 if asked > layers {

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use checkpoint::memory::Workload;
-use checkpoint::weight_files;
+use checkpoint::{weight_files, VisionConfig};
 use constraint::Vocabulary;
 use mlx::device::{device, Device};
 use mlx::memory;
@@ -255,22 +255,29 @@ impl LoadedModel {
         own + self.prefix_cache.borrow().bytes() + self.features.borrow().bytes()
     }
 
-    /// Images of a prompt for this model.
+    /// Images of a prompt of so many tokens for this model.
     ///
     /// # Errors
     /// If it does not see, or they do not fit their places.
-    pub fn images(&self, images: Vec<PromptImage>) -> Result<PromptImages> {
+    pub fn images(&self, images: Vec<PromptImage>, prompt: usize) -> Result<PromptImages> {
         let vision = self.files.config.vision.as_ref().ok_or(Error::NoVision)?;
-        PromptImages::new(images, self.model(), vision)
+        PromptImages::new(images, self.model(), vision, prompt)
     }
 
-    /// The same, if there are any.
+    /// The same, if there are any or the model reads all prompts at once.
     ///
     /// # Errors
     /// As [`images`](Self::images).
-    pub fn prompt_images(&self, images: Vec<PromptImage>) -> Result<Option<Rc<PromptImages>>> {
-        let placed = (!images.is_empty()).then(|| self.images(images));
+    pub fn prompt_images(&self, images: Vec<PromptImage>, prompt: usize) -> Result<Option<Rc<PromptImages>>> {
+        let needed = !images.is_empty() || self.reads_whole_prompts();
+        let placed = needed.then(|| self.images(images, prompt));
         Ok(placed.transpose()?.map(Rc::new))
+    }
+
+    /// True if all tokens of a prompt see each other.
+    pub fn reads_whole_prompts(&self) -> bool {
+        let vision = self.files.config.vision.as_ref();
+        vision.is_some_and(VisionConfig::reads_whole_prompts)
     }
 
     /// Refuses to read these tokens, at once or one after another, if the memory for them is clearly not there.

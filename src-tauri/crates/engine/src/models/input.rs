@@ -20,6 +20,8 @@ pub struct Input<'a> {
     pub deltas: &'a [i32],
     /// The position of each token, if that is more than a number (multimodal positions).
     pub positions: Option<&'a [Position]>,
+    /// The rows of a prompt that all see each other (PaliGemma).
+    pub prompt: Option<Range<usize>>,
 }
 
 /// The part of an image that is read in a chunk.
@@ -30,6 +32,8 @@ pub struct ChunkImage {
     pub first: usize,
     /// The rows, in rising order.
     pub rows: Vec<usize>,
+    /// True if the features are added to the embeddings of their rows (Molmo).
+    pub added: bool,
     /// From the first to after the last row of its features, if they see each other.
     pub sees: Option<Range<usize>>,
     /// The row from which on it is seen, if layers attend to its embeddings next to the tokens (Llama 3.2 Vision).
@@ -44,6 +48,7 @@ impl<'a> Input<'a> {
             images: &[],
             deltas: &[],
             positions: None,
+            prompt: None,
         }
     }
 
@@ -59,6 +64,13 @@ impl<'a> Input<'a> {
     pub fn place(&self, h: Tensor) -> Result<Tensor> {
         if self.images.iter().all(|image| image.rows.is_empty()) {
             return Ok(h);
+        }
+        if self.images.iter().any(|image| image.added) {
+            let zeros = Tensor::zeros(&[1, h.dim(1)], h.dtype())?;
+            let features = self.mix(&zeros, vec![0; self.ids.size()], |image| {
+                Some(&image.features.embeddings)
+            })?;
+            return h.add(&features);
         }
         let own: Vec<i32> = (0..h.dim(0)).collect();
         self.mix(&h, own, |image| Some(&image.features.embeddings))
@@ -106,11 +118,11 @@ impl<'a> Input<'a> {
 
     /// For each row the last one of the chunk that it sees, if some see rows that come after them.
     pub fn last_seen(&self) -> Option<Vec<i32>> {
-        if !self.images.iter().any(|image| image.sees.is_some()) {
-            return None;
-        }
+        let of_images = self.images.iter().filter_map(|image| image.sees.clone());
+        let mut together = of_images.chain(self.prompt.clone()).peekable();
+        together.peek()?;
         let mut last: Vec<i32> = (0..self.ids.size() as i32).collect();
-        for rows in self.images.iter().filter_map(|image| image.sees.clone()) {
+        for rows in together {
             let end = rows.end as i32 - 1;
             last[rows].fill(end);
         }

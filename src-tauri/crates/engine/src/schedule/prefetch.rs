@@ -36,16 +36,24 @@ struct Prefetch {
 
 impl Prefetch {
     /// Begins to read the conversation as it was rendered; `None` if all of that is in the prefix cache, and no image of
-    /// the question was attached.
+    /// the question was attached, or if the model reads prompts as a whole alone.
     fn begin(
         loaded: &LoadedModel,
         request: &Request,
         images: &RequestImages,
         next_prompt: NextPrompt,
     ) -> Result<Option<Self>> {
-        let alone = images.ahead.iter().map(|image| loaded.images(vec![image.alone()]));
+        if loaded.reads_whole_prompts() {
+            // Nothing of a prompt is that of a longer one.
+            return Ok(None);
+        }
+        let alone = images.ahead.iter().map(|image| {
+            let image = image.alone();
+            let tokens = image.run.end;
+            loaded.images(vec![image], tokens)
+        });
         let ahead = alone.collect::<Result<Vec<_>>>()?;
-        let images = loaded.prompt_images(images.placed(&next_prompt.images))?;
+        let images = loaded.prompt_images(images.placed(&next_prompt.images), next_prompt.ids.len())?;
         let images = images.map(|images| (images.clone(), images.keys()));
         if next_prompt.ids.len() >= request.context_of(loaded.files.config.context) as usize {
             return Ok(None);

@@ -1,6 +1,7 @@
 //! The images of a prompt: the places of their tokens, and their embeddings once they are encoded.
 
 use std::cell::{OnceCell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -42,16 +43,20 @@ pub struct PromptImages {
     bidirectional: bool,
     /// True if the marks that open it take part.
     marks_look_ahead: bool,
+    /// True if features are added to the embeddings of their tokens.
+    added: bool,
+    /// The tokens of the prompt, if all of them see each other.
+    whole_prompt: Option<usize>,
     /// The position of each token; `None` if positions are plain numbers.
     positions: Option<ImagePositions>,
 }
 
 impl PromptImages {
-    /// Images that `model` will read.
+    /// Images that `model` will read, in a prompt of so many tokens.
     ///
     /// # Errors
     /// If they do not lie one after another, or have other features than places.
-    pub fn new(mut images: Vec<PromptImage>, model: &Model, vision: &VisionConfig) -> Result<Self> {
+    pub fn new(mut images: Vec<PromptImage>, model: &Model, vision: &VisionConfig, prompt: usize) -> Result<Self> {
         let marks = vision.marks_after();
         let mut end = 0;
         for image in &mut images {
@@ -77,8 +82,15 @@ impl PromptImages {
             images: images.into_iter().map(PlacedImage::from).collect(),
             bidirectional: vision.is_bidirectional(),
             marks_look_ahead: vision.marks_look_ahead(),
+            added: vision.adds_to_tokens(),
+            whole_prompt: vision.reads_whole_prompts().then_some(prompt),
             positions,
         })
+    }
+
+    /// True if all tokens of the prompt see each other.
+    pub fn reads_whole_prompt(&self) -> bool {
+        self.whole_prompt.is_some()
     }
 
     /// How many there are.
@@ -140,8 +152,11 @@ impl PromptImages {
         runs.flatten().copied()
     }
 
-    /// How far to read from `from` if `to` was meant: no image is cut whose tokens see each other.
+    /// How far to read from `from` if `to` was meant: no image is cut whose tokens see each other, nor such a prompt.
     pub fn chunk_end(&self, from: usize, to: usize) -> usize {
+        if let Some(prompt) = self.whole_prompt.filter(|prompt| from < *prompt) {
+            return to.max(prompt);
+        }
         let runs = self
             .images
             .iter()
@@ -162,7 +177,13 @@ impl PromptImages {
             hash: placed.image.hash,
             whole: self.bidirectional,
         };
-        self.images.iter().map(key).collect()
+        // A prompt that sees itself is common as a whole or not at all.
+        let whole = self.whole_prompt.map(|prompt| ImageKey {
+            run: 0..prompt,
+            hash: [0; 32],
+            whole: true,
+        });
+        whole.into_iter().chain(self.images.iter().map(key)).collect()
     }
 
     /// By how much the position of the token after `read` others differs from that number.
@@ -196,6 +217,7 @@ impl PromptImages {
                 features: features.clone(),
                 first,
                 rows,
+                added: self.added,
                 sees,
                 beside,
             });
@@ -204,6 +226,10 @@ impl PromptImages {
         Ok(Chunk {
             images,
             delta: self.delta(from),
+            prompt: self
+                .whole_prompt
+                .filter(|prompt| from < *prompt)
+                .map(|prompt| 0..prompt.min(to) - from),
             positions: positions.map(|positions| positions.between(from, to)),
         })
     }
@@ -214,6 +240,8 @@ impl PromptImages {
 pub struct Chunk {
     images: Vec<ChunkImage>,
     delta: i32,
+    /// The rows of a prompt that sees itself.
+    prompt: Option<Range<usize>>,
     positions: Option<Vec<Position>>,
 }
 
@@ -233,6 +261,7 @@ impl Chunk {
                 _ => std::slice::from_ref(&self.delta),
             },
             positions: self.positions.as_deref(),
+            prompt: self.prompt.clone(),
         }
     }
 }
@@ -248,6 +277,8 @@ mod tests {
             images: [image(2, 2, 3), image(10, 1, 4)].map(PlacedImage::from).into(),
             bidirectional,
             marks_look_ahead: false,
+            added: false,
+            whole_prompt: None,
             positions: None,
         }
     }
@@ -260,6 +291,28 @@ mod tests {
             [1, 1, 9, 9, 15, 9]
         );
         assert_eq!(placed(false).chunk_end(1, 5), 5);
+    }
+
+    #[test]
+    fn a_prompt_that_sees_itself_is_read_and_kept_as_a_whole() {
+        let images = PromptImages {
+            whole_prompt: Some(20),
+            ..placed(false)
+        };
+        assert_eq!(
+            [(0, 1), (0, 19), (0, 25), (20, 22)].map(|(from, to)| images.chunk_end(from, to)),
+            [20, 20, 25, 22]
+        );
+        assert_eq!(
+            images.keys().first().map(|key| (key.run.clone(), key.whole)),
+            Some((0..20, true))
+        );
+        let chunk = PromptImages {
+            images: Vec::new(),
+            ..images
+        };
+        assert_eq!(chunk.chunk(0, 24).unwrap().prompt, Some(0..20));
+        assert_eq!(chunk.chunk(20, 24).unwrap().prompt, None);
     }
 
     #[test]

@@ -103,6 +103,15 @@ impl SequenceState {
         }
     }
 
+    /// Takes back the last tokens that were read.
+    ///
+    /// # Errors
+    /// If MLX fails; then the sequence cannot be continued.
+    pub fn drop_last(&mut self, tokens: usize) -> Result<()> {
+        self.take_back(tokens)?;
+        Ok(self.caches.iter_mut().try_for_each(|cache| cache.drop_last(tokens))?)
+    }
+
     /// Keeps the model's states of what is read from now on, or does so no more.
     pub fn keep_states(&mut self, keep: bool) {
         self.kept = keep.then(|| ReadStates::from(self.offset));

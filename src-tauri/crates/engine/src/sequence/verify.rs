@@ -79,11 +79,7 @@ impl Verification {
             return Ok(());
         }
         let Some(before) = self.before else {
-            state.take_back(read - count)?;
-            return Ok(state
-                .caches
-                .iter_mut()
-                .try_for_each(|cache| cache.drop_last(read - count))?);
+            return state.drop_last(read - count);
         };
         state.take_back(read)?;
         for (cache, before) in state.caches.iter_mut().zip(before) {

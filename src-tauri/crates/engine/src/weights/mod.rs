@@ -4,6 +4,7 @@ mod adapters;
 mod experts;
 mod file_tensors;
 mod matrix;
+mod rows;
 mod ternary;
 mod whole_numbers;
 
@@ -233,24 +234,6 @@ impl<'a> Weights<'a> {
             Ok((name, stored))
         });
         self.tensors = turned.collect::<Result<_>>()?;
-        Ok(())
-    }
-
-    /// Makes unit vectors of the rows of a matrix that is not quantized.
-    pub fn unit_rows(&mut self, path: &str) -> Result<()> {
-        let name = format!("{path}.weight");
-        if self.has(&format!("{path}.scales")) {
-            return Ok(());
-        }
-        let Some(stored) = self.tensors.remove(&name) else {
-            return Ok(());
-        };
-        let rows = stored.read()?;
-        let wide = rows.astype(Dtype::Float32)?;
-        let least = Tensor::scalar(f32::MIN_POSITIVE, Dtype::Float32)?;
-        let length = wide.square()?.sum(-1, true)?.maximum(&least)?.rsqrt()?;
-        let unit = wide.mul(&length)?.astype(rows.dtype())?.contiguous()?;
-        self.tensors.insert(name, StoredTensor::from(unit));
         Ok(())
     }
 

@@ -40,6 +40,8 @@ struct Image {
     views: Vec<WrittenView>,
     tiles: Option<(u32, u32)>,
     whole: bool,
+    /// Width and height of the image in its tiles, if they are not those of the first view.
+    resized: Option<(u32, u32)>,
     /// The part of the grid of all tiles that the image covers, and what it is brought to.
     joined: Option<[(u32, u32); 2]>,
 }
@@ -172,7 +174,7 @@ impl Image {
             places: self.features.clone(),
             plan: ImagePlan {
                 steps: Vec::new(),
-                resized: (planned[0].width, planned[0].height),
+                resized: self.resized.unwrap_or((planned[0].width, planned[0].height)),
                 views: planned,
                 tiles: self.tiles,
                 whole: self.whole,

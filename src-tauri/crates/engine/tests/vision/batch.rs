@@ -10,7 +10,7 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 27] = [
+const ROWS: [&str; 29] = [
     "aya_vision",
     "deepseek_vl_v2",
     "deepseekocr",
@@ -31,7 +31,9 @@ const ROWS: [&str; 27] = [
     "minicpmv4_6",
     "mistral3",
     "mllama",
+    "molmo2",
     "paddleocr_vl",
+    "paligemma",
     "phi3_v",
     "qwen2_5_vl",
     "qwen3_5",

@@ -64,7 +64,8 @@ fn mostly_apart(rows: &[Vec<f32>], expected: &[f32]) -> f32 {
 fn check([engine, gpu]: [&MlxEngine; 2], model: &FolderSource, figures: &Figures) -> protocol::Result<Found> {
     let mut found = Found::default();
     let ask = |ids: &[u32], chunk, bits| {
-        engine.image_logits(model.clone(), (ids.to_vec(), figures.images.clone()), true, chunk, bits)
+        let tokens = (ids.to_vec(), figures.images.clone(), figures.ids.len());
+        engine.image_logits(model.clone(), tokens, true, chunk, bits)
     };
     let rows = ask(&figures.ids, None, None)?;
     found.all = apart(&rows.concat(), &figures.logits);
@@ -77,7 +78,7 @@ fn check([engine, gpu]: [&MlxEngine; 2], model: &FolderSource, figures: &Figures
     // Quantized weights stay so there, and other kernels rotate heads.
     let rows = gpu.image_logits(
         model.clone(),
-        (figures.ids.clone(), figures.images.clone()),
+        (figures.ids.clone(), figures.images.clone(), figures.ids.len()),
         true,
         Some(CHUNKS[1]),
         None,
@@ -109,7 +110,7 @@ fn check([engine, gpu]: [&MlxEngine; 2], model: &FolderSource, figures: &Figures
         }
     }
     if !figures.images.is_empty() {
-        let others = (figures.ids.clone(), changed(&figures.images));
+        let others = (figures.ids.clone(), changed(&figures.images), figures.ids.len());
         let other = engine.image_logits(model.clone(), others, false, None, None)?;
         found.moved = apart(&other[0], &figures.logits[figures.logits.len() - other[0].len()..]);
         if found.moved < MOVED {

@@ -47,7 +47,7 @@ fn packed_weights_see_through_the_operations_of_gpus() {
         let model = source(&written.model(&row.name));
         for case in &row.cases {
             let figures = written.figures(row, case);
-            let prompt = (figures.ids.clone(), figures.images.clone());
+            let prompt = (figures.ids.clone(), figures.images.clone(), figures.ids.len());
             let rows = engine
                 .image_logits(model.clone(), prompt, true, Some(CHUNK), None)
                 .unwrap();

@@ -55,7 +55,13 @@ fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], images: &
         hash: bytes.id().as_bytes()[..32].try_into().unwrap(),
     });
     let logits = engine
-        .image_logits(source(model), (prompt.ids.clone(), images.collect()), false, None, None)
+        .image_logits(
+            source(model),
+            (prompt.ids.clone(), images.collect(), prompt.ids.len()),
+            false,
+            None,
+            None,
+        )
         .unwrap();
     let best = (0..logits[0].len()).max_by(|a, b| logits[0][*a].total_cmp(&logits[0][*b]));
     best.unwrap() as u32
@@ -222,6 +228,39 @@ async fn requests_with_different_images_are_answered_together_as_each_alone() {
             let together = said(heard);
             assert_eq!(alone.0, together.0, "{}, {count} images", row.name);
             assert!(apart(&alone.1, &together.1) < 2e-3, "{}, {count} images", row.name);
+        }
+    }
+}
+
+/// A prompt whose tokens all see each other is read with its last token, and nothing of it is that of a longer one.
+#[tokio::test]
+async fn a_prompt_that_sees_itself_is_read_as_a_whole() {
+    let Some(python) = python() else { return };
+    let written = Written::new(&python, seed(), &["paligemma", "paligemma-2"]);
+    let (one, other) = (image(96, 96, 40), image(150, 60, 90));
+    for row in &written.rows {
+        let (engine, model) = (MlxEngine::start(), written.model(&row.name));
+        let ask = |messages: &[Message], images: &[&ImageBytes]| {
+            hear(engine.generate(request(&model, messages.to_vec(), images)))
+        };
+        for images in [vec![], vec![&one], vec![&one, &other]] {
+            let mut messages = vec![question("what is to be seen here, in a word or two?", &images)];
+            let heard = ask(&messages, &images).await;
+            let first = first_token(&engine, &model, &messages, &images);
+            assert_eq!(said(&heard).0[0], first, "{}", row.name);
+            messages.push(Message::text(Role::Assistant, &heard.text));
+            messages.push(question("and now?", &[]));
+            let later = ask(&messages, &images).await;
+            let first = first_token(&engine, &model, &messages, &images);
+            assert_eq!(said(&later).0[0], first, "{}", row.name);
+            assert_eq!(later.done().usage.unwrap().cached_tokens, 0);
+        }
+        let two = [question("which?", &[&one]), question("what?", &[])];
+        let alone = [ask(&two[..1], &[&one]).await, ask(&two[1..], &[]).await];
+        let together = futures::future::join(ask(&two[..1], &[&one]), ask(&two[1..], &[])).await;
+        for (alone, together) in alone.iter().zip([together.0, together.1]) {
+            assert_eq!(said(alone).0, said(&together).0, "{}", row.name);
+            assert!(apart(&said(alone).1, &said(&together).1) < 2e-3, "{}", row.name);
         }
     }
 }

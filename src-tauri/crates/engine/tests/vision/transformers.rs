@@ -63,7 +63,8 @@ fn models_see_what_transformers_sees() {
             let figures = written.figures(row, case);
             let stored = computed.path().join(format!("{}.{}.safetensors", row.name, case.case));
             let expected = read_safetensors(&stored).remove("logits").unwrap().floats();
-            let prompt = (figures.ids, figures.images);
+            let tokens = figures.ids.len();
+            let prompt = (figures.ids, figures.images, tokens);
             let rows = engine.image_logits(model.clone(), prompt, true, None, None).unwrap();
             let found = apart(&rows.concat(), &expected);
             println!("{:24} {:6} {found:8.1e}", row.name, case.case);

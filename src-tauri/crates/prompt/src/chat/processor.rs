@@ -52,7 +52,7 @@ impl ChatProcessor {
         let config = read_json(&dir.join("config.json"))?;
         let generation_config = read_json(&dir.join("generation_config.json"))?;
         let template = match (Template::open(dir, &tokenizer_config), ImageTokens::template(&config)) {
-            (Err(Error::NoTemplate), Some(source)) => Template::new(&source.into(), Map::new())?,
+            (Err(Error::NoTemplate), Some(source)) => Template::of_family(source, &tokenizer_config)?,
             (opened, _) => opened?,
         };
         let written = ImageTokens::spelled(&config)

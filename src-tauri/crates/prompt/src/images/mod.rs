@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use checkpoint::{image_prompt, ImagePlan, ImagePrompt, RunSegment};
+use checkpoint::{image_prompt, ImagePlan, ImagePrompt, ImageRun, RunSegment};
 use protocol::{Content, Message};
 use serde_json::Value;
 
@@ -34,9 +34,7 @@ impl ImageTokens {
     /// The control tokens that a family of this `config.json` has for images, as they are spelled, so that they count
     /// as such in a tokenizer that does not say so.
     pub fn spelled(config: &Value) -> Vec<&'static str> {
-        image_prompt(config)
-            .map(|family| family.spelled().to_vec())
-            .unwrap_or_default()
+        image_prompt(config).map(|family| family.spelled()).unwrap_or_default()
     }
 
     /// The placeholder that is added to tokenizers without it.
@@ -64,7 +62,11 @@ impl ImageTokens {
                 .filter_map(|id| tokenizer.content(id));
             spelled.next().unwrap_or_else(|| usual.to_owned())
         };
-        let feature = named(&["image_token_id", "image_token_index", "img_id"], family.feature);
+        let feature = match family.run {
+            // The config names their placeholder.
+            ImageRun::Grids { .. } => family.feature.to_owned(),
+            _ => named(&["image_token_id", "image_token_index", "img_id"], family.feature),
+        };
         let (open, close) = family.marks();
         let registers =
             ["cls", "reg_1", "reg_2", "reg_3", "reg_4"].map(|register| format!("image_{register}_token_id"));
@@ -118,6 +120,14 @@ impl ImageTokens {
         let text = match format {
             ContentFormat::Inline(marker) => text.replace(marker, self.family.written),
             ContentFormat::Parts => text,
+        };
+        let text = match self.family.first {
+            true => {
+                let placeholder = self.family.placeholder;
+                let images = text.matches(placeholder).count();
+                placeholder.repeat(images) + &text.replace(placeholder, "")
+            }
+            false => text,
         };
         let text = match self.family.spaced {
             true => self.spaced(&text),

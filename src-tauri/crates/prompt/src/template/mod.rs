@@ -62,6 +62,11 @@ impl Template {
         Self::new(&sources, special_tokens(config))
     }
 
+    /// The template of a family whose models bring none, with the special tokens of this tokenizer_config.json.
+    pub fn of_family(source: &str, config: &Value) -> Result<Self> {
+        Self::new(&source.into(), special_tokens(config))
+    }
+
     /// Reads a template from a file: its source, or JSON with `chat_template` in it, such as tokenizer_config.json,
     /// whose special tokens then count too.
     pub fn open_file(path: &Path) -> Result<Self> {

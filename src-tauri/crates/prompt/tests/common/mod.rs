@@ -34,7 +34,12 @@ pub fn byte_model(markers: &[&str], template: &str, config: &Value) -> (ChatProc
             "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary, "merges": []}});
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
-    std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
+    if !template.is_empty() {
+        std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
+    }
+    if markers.contains(&"<bos>") {
+        std::fs::write(dir.path().join("tokenizer_config.json"), r#"{"bos_token": "<bos>"}"#).unwrap();
+    }
     std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
     let library = tokenizers::Tokenizer::from_file(dir.path().join("tokenizer.json")).unwrap();
     (ChatProcessor::open(dir.path()).unwrap(), library)

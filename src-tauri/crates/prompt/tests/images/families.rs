@@ -25,6 +25,14 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
         "<|img_row_1_col_1|>",
         "<|img_row_1_col_2|>",
     ];
+    let molmo = vec![
+        "<|image|>",
+        "<im_patch>",
+        "<low_res_im_start>",
+        "<im_start>",
+        "<im_end>",
+        "<im_col>",
+    ];
     vec![
         (
             "qwen3_vl",
@@ -161,6 +169,21 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             tiles(1, 1),
             "<fake_token_around_image><image><fake_token_around_image><image><fake_token_around_image> ",
         ),
+        (
+            "molmo2",
+            "<|image|>",
+            molmo.clone(),
+            tiles(1, 1),
+            "<low_res_im_start><im_patch><im_col><im_end><im_start><im_patch><im_col><im_end>",
+        ),
+        (
+            "jvlm",
+            "<|image|>",
+            molmo,
+            tiles(1, 1),
+            "<im_start><im_patch><im_col><im_end><im_start><im_patch><im_col><im_end>",
+        ),
+        ("paligemma", "<image>", vec!["<image>"], grid(1, 2), "<image><image>"),
         ("mllama", "<|image|>", vec!["<|image|>"], grid(0, 0), "<|image|>"),
     ]
 }
@@ -170,9 +193,10 @@ pub fn feature(model_type: &str) -> &'static str {
     match model_type {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
-        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" => "<image>",
+        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" | "paligemma" => "<image>",
         "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
         "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
+        "molmo2" | "jvlm" => "<im_patch>",
         "multi_modality" => "<image_placeholder>",
         "internvl" => "<IMG_CONTEXT>",
         "paddleocr_vl" => "<|IMAGE_PLACEHOLDER|>",

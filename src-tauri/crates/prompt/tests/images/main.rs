@@ -264,6 +264,56 @@ fn a_placeholder_that_no_tokenizer_has_is_a_place_between_texts() {
     }
 }
 
+/// PaliGemma's repositories bring no template: all images stand before the first token, and the last question after it.
+#[test]
+fn a_family_without_a_template_has_one_here() {
+    let marks = ["<image>", "<bos>"];
+    let (model, _) = common::byte_model(&marks, "", &json!({"model_type": "paligemma"}));
+    let plans = [grid(1, 2), grid(1, 1)];
+    let messages = [
+        message(Role::User, vec![image("a"), Content::text("What is it?")]),
+        message(Role::Assistant, vec![Content::text("A cat.")]),
+        message(Role::User, vec![Content::text("answer <image>"), image("b")]),
+    ];
+    let prompt = model.prompt(&asked(&messages, &plans)).unwrap();
+    assert_eq!(spelled(&model, &prompt), "<image><image><image><bos>answer <image>\n");
+    check_spans_of(&prompt, &[2, 1]);
+    let alone = model.prompt(&asked(&messages[..1], &plans[..1])).unwrap();
+    assert_eq!(spelled(&model, &alone), "<image><image><bos>What is it?\n");
+    let text = [message(Role::User, vec![Content::text("Which?")])];
+    assert_eq!(
+        spelled(&model, &model.prompt(&asked(&text, &[])).unwrap()),
+        "<bos>Which?\n"
+    );
+}
+
+/// Molmo's images stand before all texts, which its templates know nothing of.
+#[test]
+fn images_that_come_first_stand_before_everything_else() {
+    let marks = ["<|image|>", "<im_patch>", "<im_start>", "<im_end>", "<im_col>"];
+    let run = "<im_start><im_patch><im_col><im_end><im_start><im_patch><im_col><im_end>";
+    for source in [TEXTS_ALONE.to_owned(), template("<|image|>")] {
+        let model = model("molmo", &source, &marks);
+        let messages = [
+            message(Role::User, vec![image("a"), Content::text("Which?")]),
+            message(Role::Assistant, vec![Content::text("That.")]),
+            message(Role::User, vec![image("b"), Content::text("And now?")]),
+        ];
+        let plans = [tiles(1, 1), tiles(1, 1)];
+        let prompt = model.prompt(&asked(&messages, &plans)).unwrap();
+        assert_eq!(
+            spelled(&model, &prompt),
+            format!("{run}{run}<|user|>Which?<|assistant|>That.<|user|>And now?")
+        );
+        check_spans(&model, &prompt, &plans, "<im_patch>");
+    }
+}
+
+fn check_spans_of(prompt: &Prompt, lengths: &[usize]) {
+    let found: Vec<usize> = prompt.images.iter().map(|span| span.range.len()).collect();
+    assert_eq!(found, lengths);
+}
+
 /// A conversation with an image in its first and in its third turn.
 fn long() -> [Message; 3] {
     [

@@ -134,6 +134,143 @@ fn internvl_is_read_in_both_forms() {
 }
 
 #[test]
+fn molmo_2_reads_states_at_two_depths() {
+    // As Molmo2-4B has it: the tower has 27 layers, of which its weights lack the last two.
+    let text = json!({"model_type": "molmo2_text", "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32,
+                      "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936, "additional_vocab_size": 128, "rope_theta": 5000000,
+                      "use_qk_norm": true, "qk_norm_type": "qwen3", "norm_after": false});
+    let vit = json!({"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "num_key_value_heads": 16,
+                     "head_dim": 72, "image_patch_size": 14, "image_num_pos": 729, "hidden_act": "gelu_pytorch_tanh"});
+    let adapter = json!({"hidden_size": 1152, "intermediate_size": 9728, "text_hidden_size": 2560, "num_attention_heads": 16, "num_key_value_heads": 16,
+                         "head_dim": 72, "hidden_act": "silu", "vit_layers": [-3, -9], "pooling_attention_mask": true});
+    let config = json!({"model_type": "molmo2", "text_config": text, "vit_config": vit, "adapter_config": adapter});
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap();
+    let whole = read(&config);
+    let (Some(VisionConfig::Molmo(tower)), Family::Decoder(decoder)) = (&whole.vision, &whole.family) else {
+        panic!("{whole:?}")
+    };
+    assert_eq!(
+        (tower.taps.as_slice(), tower.shape.layers, tower.side),
+        (&[25, 19][..], 25, 27)
+    );
+    assert!(tower.masked && whole.vision.as_ref().is_some_and(VisionConfig::adds_to_tokens));
+    assert_eq!((decoder.vocab_size, decoder.read_only_tokens), (151_936, 128));
+    assert!(
+        (4.6e9..5.1e9).contains(&(whole.parameters() as f64)),
+        "{}",
+        whole.parameters()
+    );
+    for (part, field, value) in [
+        ("vit_config", "num_key_value_heads", json!(8)),
+        ("vit_config", "head_dim", json!(64)),
+        ("vit_config", "image_num_pos", json!(730)),
+        ("vit_config", "image_num_pos", json!(64)),
+        ("vit_config", "num_hidden_layers", json!(u32::MAX)),
+        ("vit_config", "image_patch_size", json!(0)),
+        ("adapter_config", "vit_layers", json!([-28])),
+        ("adapter_config", "vit_layers", json!([])),
+        ("adapter_config", "num_attention_heads", json!(0)),
+        ("adapter_config", "head_dim", json!(u32::MAX)),
+        ("adapter_config", "intermediate_size", json!(u32::MAX)),
+        ("adapter_config", "hidden_act", json!("gelu")),
+    ] {
+        let mut other = config.clone();
+        other[part][field] = value.clone();
+        assert_eq!(read(&other).vision, None, "{field} {value}");
+    }
+    for (field, value) in [
+        ("norm_after", json!(true)),
+        ("qk_norm_type", json!("olmo3")),
+        ("rope_scaling_layers", json!([1])),
+        ("additional_vocab_size", json!(u32::MAX)),
+    ] {
+        let mut other = config.clone();
+        other["text_config"][field] = value.clone();
+        assert!(ModelConfig::parse(&other.to_string()).is_err(), "{field} {value}");
+    }
+}
+
+#[test]
+fn the_first_molmo_is_told_by_its_class() {
+    // As Molmo-7B-D-0924 has it, which says nothing of its tower.
+    let mut config = json!({"model_type": "molmo", "hidden_size": 3584, "intermediate_size": 37888, "layer_norm_eps": 1e-6, "norm_after": false,
+                            "max_position_embeddings": 4096, "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
+                            "qkv_bias": true, "rope_theta": 1000000.0, "vocab_size": 152064, "embedding_size": 152064, "weight_tying": false});
+    for text in [json!(null), json!({})] {
+        config["text_config"] = text;
+        let whole = ModelConfig::parse(&config.to_string()).unwrap();
+        let (Some(VisionConfig::Molmo(tower)), Family::Decoder(decoder)) = (&whole.vision, &whole.family) else {
+            panic!("{whole:?}")
+        };
+        assert_eq!(
+            (tower.taps.as_slice(), tower.side, tower.width),
+            (&[22, 15][..], 24, 18_944)
+        );
+        assert!(tower.class_token && (tower.shape.eps, decoder.norm.eps) == (1e-5, 1e-6));
+        assert_eq!(decoder.read_only_tokens, 128);
+        assert!(
+            (7.7e9..8.3e9).contains(&(whole.parameters() as f64)),
+            "{}",
+            whole.parameters()
+        );
+    }
+    for (field, value) in [
+        ("norm_after", json!(true)),
+        ("embedding_size", json!(100)),
+        ("num_attention_heads", json!(0)),
+        ("intermediate_size", json!(0)),
+    ] {
+        let mut other = config.clone();
+        other[field] = value.clone();
+        assert!(ModelConfig::parse(&other.to_string()).is_err(), "{field} {value}");
+    }
+    for (field, value) in [
+        ("image_num_pos", json!(576)),
+        ("image_num_pos", json!(65)),
+        ("image_pooling_2d", json!("none")),
+        ("vit_layers", json!([23])),
+        ("intermediate_size", json!(100)),
+        ("image_patch_size", json!(0)),
+        ("image_emb_dim", json!(u32::MAX)),
+    ] {
+        let mut other = config.clone();
+        other["vision_config"] = json!({field: value});
+        assert_eq!(
+            ModelConfig::parse(&other.to_string()).unwrap().vision,
+            None,
+            "{field} {value}"
+        );
+    }
+}
+
+#[test]
+fn jina_vlm_counts_the_states_after_its_last_norm() {
+    let config = json!({"model_type": "jvlm", "text_config": {"model_type": "jvlm_text"}, "vision_config": {"vit_layers": [-4, -10]}});
+    let read = |config: &Value| ModelConfig::parse(&config.to_string()).unwrap();
+    let Some(VisionConfig::Molmo(tower)) = read(&config).vision else {
+        panic!("it sees nothing")
+    };
+    assert_eq!(
+        (tower.taps.as_slice(), tower.side, tower.masked),
+        (&[25, 19][..], 27, false)
+    );
+    for (field, value) in [
+        ("use_cls_token", json!(true)),
+        ("vit_layers", json!([-1])),
+        ("input_size", json!([100, 100])),
+        ("input_size", json!([378, 392])),
+        ("n_layers", json!(u32::MAX)),
+        ("vl_connector_config", json!({"pooling_h": 3})),
+        ("block_config", json!({"attn_config": {"n_heads": 0}})),
+        ("block_config", json!({"attn_config": {"head_dim": 64}})),
+    ] {
+        let mut other = config.clone();
+        other["vision_config"][field] = value.clone();
+        assert_eq!(read(&other).vision, None, "{field} {value}");
+    }
+}
+
+#[test]
 fn a_glm_layer_is_as_wide_inside_as_the_language_part() {
     let vision = json!({"depth": 24, "hidden_size": 1536, "intermediate_size": 13696, "num_heads": 12, "out_hidden_size": 4096,
                         "image_size": 336, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "rms_norm_eps": 1e-5});

@@ -144,6 +144,8 @@ pub struct LlavaConfig {
     pub multiplier: Option<f32>,
     /// True if each row of the grid of an image's tiles ends with a learned mark (`image_newline`).
     pub row_ends: bool,
+    /// True if all tokens of a prompt see each other, so that it is read at once (PaliGemma).
+    pub whole_prompts: bool,
 }
 
 /// LLaVA 1.5.
@@ -270,6 +272,7 @@ pub(super) fn tower(
         post_norm: false,
         multiplier: None,
         row_ends: false,
+        whole_prompts: false,
     })
 }
 
@@ -303,7 +306,7 @@ impl LlavaConfig {
 }
 
 /// LLaVA 1.5, whose repositories name the processor of CLIP or that of SigLIP.
-fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
+pub(super) fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
     let siglip = processor.name().is_some_and(|name| name.starts_with("Siglip"));
     if processor.flag("do_pad", false)? {
         return Err(Error::UnknownProcessor("one that pads images to squares".into()));

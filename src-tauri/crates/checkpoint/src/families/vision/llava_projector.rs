@@ -8,6 +8,8 @@ use crate::memory::VisionCost;
 pub enum LlavaProjector {
     /// Two projections, patch by patch, as wide inside as the language part.
     Network(EncoderActivation),
+    /// One projection, patch by patch (PaliGemma).
+    Projection,
     /// The patches of each block side by side, in grids whose rows end with a mark, through two projections together
     /// with the marks (Phi 3 Vision).
     Marked {
@@ -44,6 +46,7 @@ impl LlavaProjector {
                 let others = cost.others + inputs * inputs;
                 return VisionCost { others, ..cost };
             }
+            Self::Projection => return cost,
             Self::Marked { merge } => (cost.joined(merge), 0),
             Self::Unfolded { merge, width } | Self::Gated { merge, width, .. } => {
                 (cost.joined(merge), inside(merge, width))

@@ -18,7 +18,9 @@ mod llava_projector;
 pub(crate) mod minicpmv;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
+pub(crate) mod molmo;
 pub(crate) mod moonvit;
+pub(crate) mod paligemma;
 pub(crate) mod phi3v;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
@@ -41,6 +43,7 @@ pub use llava_projector::LlavaProjector;
 pub use minicpmv::{MiniCpmVisionConfig, MERGE as MINICPM_MERGE};
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
+pub use molmo::{MolmoVisionConfig, TileBlocks, MARGIN as MOLMO_MARGIN, MERGE_SIDE as MOLMO_MERGE};
 pub use moonvit::MoonVitConfig;
 pub use pixtral::{PatchMerger, PixtralConfig};
 pub use qwen::{DotsParts, PositionTable, QwenVisionConfig, Windows};
@@ -78,6 +81,8 @@ pub enum VisionConfig {
     DeepEncoder(DeepEncoderConfig),
     /// Idefics 2's.
     Idefics2(Idefics2Config),
+    /// Molmo's.
+    Molmo(MolmoVisionConfig),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -103,8 +108,19 @@ impl VisionConfig {
             | Self::FastVit(_)
             | Self::DeepEncoder(_)
             | Self::Idefics2(_)
+            | Self::Molmo(_)
             | Self::Hunyuan(_) => false,
         }
+    }
+
+    /// True if all tokens of a prompt see each other, with images or without, so that it has to be read at once.
+    pub fn reads_whole_prompts(&self) -> bool {
+        matches!(self, Self::Llava(tower) if tower.whole_prompts)
+    }
+
+    /// True if features are added to the embeddings of the tokens that take them, which stay otherwise.
+    pub fn adds_to_tokens(&self) -> bool {
+        matches!(self, Self::Molmo(_))
     }
 
     /// How many marks after the features of an image have embeddings of the tower's, so that they are made with the
@@ -133,6 +149,7 @@ impl VisionConfig {
             Self::FastVit(encoder) => encoder.cost(),
             Self::DeepEncoder(encoder) => encoder.cost(),
             Self::Idefics2(encoder) => encoder.cost(),
+            Self::Molmo(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }

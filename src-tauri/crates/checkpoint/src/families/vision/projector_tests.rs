@@ -200,6 +200,45 @@ fn llava_of(config: &Value) -> LlavaConfig {
 }
 
 #[test]
+fn paligemma_reads_prompts_as_a_whole() {
+    // As paligemma2-3b-pt-224 has it, as far as it matters here.
+    let text = json!({"model_type": "gemma2", "hidden_size": 2304, "intermediate_size": 9216, "num_attention_heads": 8, "num_hidden_layers": 26,
+                      "num_image_tokens": 256, "num_key_value_heads": 4, "query_pre_attn_scalar": 256, "sliding_window": 4096, "vocab_size": 257216});
+    let vision = json!({"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_attention_heads": 16,
+                        "num_hidden_layers": 27, "patch_size": 14, "projection_dim": 2304, "vision_use_head": false});
+    let config = json!({"model_type": "paligemma", "text_config": text, "vision_config": vision, "image_token_index": 257152,
+                        "projection_dim": 2304});
+    let tower = llava_of(&config);
+    assert_eq!(
+        (tower.side, tower.taps.as_slice(), tower.shape.layers),
+        (16, &[27][..], 27)
+    );
+    assert!(tower.whole_prompts && tower.post_norm && tower.projector == LlavaProjector::Projection);
+    let read = ModelConfig::parse(&config.to_string()).unwrap();
+    assert!(read.vision.as_ref().is_some_and(VisionConfig::reads_whole_prompts));
+    let Family::Decoder(decoder) = &read.family else {
+        panic!("{read:?}")
+    };
+    assert_eq!(decoder.logits_softcap, Some(30.0));
+    assert!((2.8e9..3.2e9).contains(&(read.parameters() as f64)));
+    let mut causal = config.clone();
+    causal["text_config"]["use_bidirectional_attention"] = json!(false);
+    assert!(!llava_of(&causal).whole_prompts);
+    let mut other = config.clone();
+    other["text_config"]["model_type"] = json!("llama");
+    assert!(ModelConfig::parse(&other.to_string()).is_err());
+    check_refusals(
+        &config,
+        &[
+            ("/vision_config/image_size", json!(7)),
+            ("/vision_config/model_type", json!("eva")),
+            ("/vision_config/hidden_size", json!(u32::MAX)),
+            ("/text_config/use_bidirectional_attention", json!("yes")),
+        ],
+    );
+}
+
+#[test]
 fn bunny_tells_of_its_tower_by_a_name() {
     let mut config = llama("bunny-llama");
     config["mm_vision_tower"] = json!("google/siglip-so400m-patch14-384");

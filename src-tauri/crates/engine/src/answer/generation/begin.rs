@@ -50,7 +50,7 @@ impl Generation {
         };
         let sampler_config = SamplerConfig::new(&request.sampling, &defaults, model.vocabulary())?;
         let images = loaded
-            .prompt_images(images)?
+            .prompt_images(images, prompt.ids.len())?
             .map(|images| (images.clone(), images.keys()));
         // Before anything is cached for it. The tokens of a request are the client's fault, all others the files'.
         if let Some(id) = model.unreadable(&prompt.ids) {

@@ -74,6 +74,14 @@ impl Generation {
             .map_or(to, |(images, _)| images.chunk_end(from, to))
     }
 
+    /// True if all tokens of its prompt see each other.
+    pub(super) fn reads_whole_prompt(&self) -> bool {
+        self.prompt
+            .images
+            .as_ref()
+            .is_some_and(|(images, _)| images.reads_whole_prompt())
+    }
+
     /// The first image whose tokens are about to be read and that is not encoded yet.
     ///
     /// # Errors

@@ -29,17 +29,24 @@ impl Generation {
         };
         let stop = self.prompt.boundaries.iter().copied().find(|boundary| *boundary > from);
         let end = (self.tokens.len() - 1).min(stop.unwrap_or(usize::MAX));
-        let to = self.chunk_end(from, (from + most).min(end)).min(self.tokens.len() - 1);
+        let to = self.chunk_end(from, (from + most).min(end));
+        // A prompt that sees itself is read with its last token, which the first step of the answer then reads again.
+        let again = to == self.tokens.len() && self.reads_whole_prompt();
+        let to = to.min(self.tokens.len() - 1);
         if let Some(encoding) = self.next_image_encoding(from, to)? {
             return Ok(Chunk::EncodeImage(encoding));
         }
         if to > from {
+            let read = to + usize::from(again);
             if to < self.prompt.prefilled {
                 self.loaded
-                    .check_memory(&self.job.shared, from..to, self.request.kv_bits)?;
+                    .check_memory(&self.job.shared, from..read, self.request.kv_bits)?;
             }
             let sequence = self.state.sequence_mut().expect("it was looked up");
-            sequence.state.read(self.loaded.stepping(), &self.tokens[from..to])?;
+            sequence.state.read(self.loaded.stepping(), &self.tokens[from..read])?;
+            if again {
+                sequence.state.drop_last(1)?;
+            }
             // The last token that the sampler was given joins with what reads it.
             let unseen = from.max(self.sampler_seen - 1);
             if unseen < to {

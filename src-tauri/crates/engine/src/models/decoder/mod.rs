@@ -134,6 +134,11 @@ impl Decoder {
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
         names::rename(config, weights);
+        // Molmo has a table of its own for tokens that were added later.
+        weights.join_rows(
+            &["embed_tokens.embedding", "embed_tokens.new_embedding"],
+            "embed_tokens.weight",
+        )?;
         let config = &as_stored(config, offset, weights);
         turn_projections(config, weights)?;
         if config.unit_lm_head {

@@ -10,6 +10,7 @@ use crate::weights::Weights;
 
 /// Gives tensors the names that this loader has for them.
 pub(super) fn rename(config: &DecoderConfig, weights: &mut Weights<'_>) {
+    weights.rename_each(of_output);
     config.renames.iter().for_each(|table| weights.rename(table));
     if config.cycles.is_some() {
         weights.rename_each(|name| of_stack(name, config.layers.len() / 2));
@@ -39,6 +40,12 @@ pub(super) fn unwritten(runs: &[(u32, u32)], vocabulary: u32, dtype: Dtype) -> R
     Tensor::from_f32(&numbers, &[1, vocabulary as i32])
         .astype(dtype)
         .map(Some)
+}
+
+/// The name of a tensor of the output layer of Molmo, whose layers have projections of the same name.
+fn of_output(name: &str) -> Option<String> {
+    let short = name.strip_prefix("transformer.").unwrap_or(name);
+    Some(format!("lm_head.{}", short.strip_prefix("ff_out.")?))
 }
 
 /// The name of a tensor of layers that follow so many others.

@@ -1,6 +1,6 @@
 //! CLIP and SigLIP with the projectors of LLaVA and models like it. References: transformers' `modeling_clip.py`,
 //! `modeling_siglip.py`, `modeling_llava.py`, `modeling_llava_next.py`, `modeling_llava_onevision.py`,
-//! `modeling_aya_vision.py` and `modeling_janus.py`; `image_embedding_phi3_v.py` beside the weights of Phi 3 Vision.
+//! `modeling_aya_vision.py`, `modeling_janus.py` and `modeling_paligemma.py`; `image_embedding_phi3_v.py` beside the weights of Phi 3 Vision.
 
 use checkpoint::config::encoder::EncoderActivation;
 use checkpoint::image_processor::JoinedTiles;
@@ -74,6 +74,7 @@ pub struct LlavaTower {
 #[derive(Parameters)]
 enum Projector {
     Network(Box<Mlp>),
+    Projection(Linear),
     Marked(Box<Mlp>),
     Unfolded(Box<Mlp>),
     Gated(Box<GatedNetwork>),
@@ -81,7 +82,7 @@ enum Projector {
 
 /// `down(x · silu(gate))`, where `x` and `gate` are the halves of what comes up.
 #[derive(Parameters)]
-struct GatedNetwork {
+pub(super) struct GatedNetwork {
     norm: Option<LayerNorm>,
     up: Linear,
     silu: Pointwise,
@@ -326,6 +327,10 @@ impl Projector {
                 let network = load_mlp(path, None, names, sizes, (activation, dtype), weights)?;
                 Ok(Self::Network(Box::new(network)))
             }
+            LlavaProjector::Projection => {
+                let path = format!("{PROJECTOR}.linear");
+                Ok(Self::Projection(Linear::load(weights, &path, states, outputs)?))
+            }
             LlavaProjector::Marked { merge } => {
                 let sizes = (states * (merge * merge) as i32, outputs, outputs);
                 let (path, names) = (format!("{MARKED}.img_projection"), ["0", "2"]);
@@ -342,12 +347,12 @@ impl Projector {
                 let (block, width) = (states * (merge * merge) as i32, width as i32);
                 let [up, down] = NETWORK.map(|name| format!("{PROJECTOR}.{name}"));
                 let norm = norm.map(|eps| LayerNorm::load(weights, &format!("{PROJECTOR}.layernorm"), block, eps));
-                Ok(Self::Gated(Box::new(GatedNetwork {
-                    norm: norm.transpose()?,
-                    up: Linear::load(weights, &up, block, width)?,
-                    silu: Pointwise::new(EncoderActivation::Silu, dtype)?,
-                    down: Linear::load(weights, &down, width / 2, outputs)?,
-                })))
+                Ok(Self::Gated(Box::new(GatedNetwork::new(
+                    norm.transpose()?,
+                    Linear::load(weights, &up, block, width)?,
+                    Linear::load(weights, &down, width / 2, outputs)?,
+                    dtype,
+                )?)))
             }
         }
     }
@@ -355,6 +360,7 @@ impl Projector {
     fn forward(&self, states: &Tensor, grid: (u32, u32), config: &LlavaConfig) -> Result<Tensor> {
         match (self, config.projector) {
             (Self::Network(network), _) => network.forward(states),
+            (Self::Projection(projection), _) => projection.forward(states),
             // Its network takes the marks as well.
             (Self::Marked(_), LlavaProjector::Marked { merge }) => join_blocks(states, grid, merge),
             (Self::Unfolded(network), LlavaProjector::Unfolded { merge, .. }) => {
@@ -390,8 +396,18 @@ pub(super) fn widened(states: &Tensor, (rows, columns): (u32, u32), to: (u32, u3
 }
 
 impl GatedNetwork {
+    /// Of these projections.
+    pub(super) fn new(norm: Option<LayerNorm>, up: Linear, down: Linear, dtype: Dtype) -> error::Result<Self> {
+        Ok(Self {
+            norm,
+            up,
+            silu: Pointwise::new(EncoderActivation::Silu, dtype)?,
+            down,
+        })
+    }
+
     /// `[blocks, numbers]` to `[blocks, width of the language part]`.
-    fn forward(&self, blocks: &Tensor) -> Result<Tensor> {
+    pub(super) fn forward(&self, blocks: &Tensor) -> Result<Tensor> {
         let normed = self.norm.as_ref().map(|norm| norm.forward(blocks)).transpose()?;
         let up = self.up.forward(normed.as_ref().unwrap_or(blocks))?;
         let half = up.dim(1) / 2;

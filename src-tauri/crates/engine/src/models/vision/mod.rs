@@ -19,6 +19,7 @@ mod minicpmv;
 mod mllama;
 mod mobilenet;
 mod mobilenet_blocks;
+mod molmo;
 mod moonvit;
 mod patches;
 mod pixtral;
@@ -118,6 +119,8 @@ pub enum VisionTower {
     DeepEncoder(Box<deepencoder::DeepEncoder>),
     /// Idefics 2's.
     Idefics2(Box<idefics2::Idefics2>),
+    /// Molmo's.
+    Molmo(Box<molmo::MolmoTower>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -150,6 +153,7 @@ impl VisionTower {
             VisionConfig::Idefics2(config) => {
                 Self::Idefics2(Box::new(idefics2::Idefics2::load(config, hidden, weights)?))
             }
+            VisionConfig::Molmo(config) => Self::Molmo(Box::new(molmo::MolmoTower::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -175,6 +179,7 @@ impl VisionTower {
             Self::Mllama(tower) => Some(tower.encode(views, plan, hook)?),
             Self::Llava(tower) if tower.ends_rows() => Some(tower.encode_rows(views, plan, hook)?),
             Self::DeepEncoder(tower) => Some(tower.encode_rows(views, plan, hook)?),
+            Self::Molmo(tower) => Some(tower.encode_grids(views, plan, hook)?),
             _ => None,
         };
         if let Some(features) = together {
@@ -197,7 +202,9 @@ impl VisionTower {
                 Self::MobileNet(tower) => tower.encode(&input, hook),
                 Self::FastVit(tower) => tower.encode(&input, hook),
                 Self::Idefics2(tower) => tower.encode(&input, hook),
-                Self::Mllama(_) | Self::DeepEncoder(_) => unreachable!("it encodes all views together"),
+                Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) => {
+                    unreachable!("it encodes all views together")
+                }
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
                 Self::Falcon(patches) => patches.encode(&input, hook),
             }?;
