@@ -358,3 +358,14 @@ def hrm_text(weights):
             parts = [weights[".".join([*place, part, end])] for part in joined[kind]]
             renamed[".".join([*place, kind, end]).replace(".self_attn.", ".attn.")] = mx.concatenate(parts)
     return renamed
+
+
+def inside_language_model(weights):
+    """A language part alone as files with a tower beside it have it."""
+    return {f"model.language_model.{name.removeprefix('model.')}" if name.startswith("model.") else name: value for name, value in weights.items()}
+
+
+def qwen4(weights):
+    """Qwen 4 as published: convolutions with their axes as in torch, and other names of the tables' parts."""
+    turned = {name: value.moveaxis(2, 1) if name.endswith("conv1d.weight") else value for name, value in weights.items()}
+    return {name.replace(".ngram_embedding.shards.", ".ngram_embedding.shard_"): value for name, value in turned.items()}

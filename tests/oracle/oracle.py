@@ -4,6 +4,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import mlx.core as mx
 from mlx_lm.utils import _get_classes, dequantize_model
@@ -28,6 +29,28 @@ def language_part(model_type):
     part = import_module(f"{package}.language").LanguageModel if has_part else import_module(package).Model
 
     class Model(part):
+        def __init__(self, config):
+            self.wrapped = hasattr(config, "text_config")
+            super().__init__(*((config.text_config, config) if self.wrapped else (config,)))
+
+        def sanitize(self, weights):
+            if not self.wrapped:
+                return super().sanitize(weights) if hasattr(super(), "sanitize") else weights
+            # The model with a tower turns the names of its files into its own.
+            weights = import_module(package).Model.sanitize(SimpleNamespace(config=self.config), weights)
+            return {name.removeprefix("language_model."): value for name, value in weights.items()}
+
+        @property
+        def quant_predicate(self):
+            asked = getattr(super(), "quant_predicate", None)
+
+            def answer(path, module):
+                form = asked(path, module)
+                # One that only mlx-vlm's quantizer has a use for.
+                return True if isinstance(form, dict) and "bits" not in form else form
+
+            return asked and answer
+
         def __call__(self, inputs, cache=None):
             return super().__call__(inputs, cache=cache).logits
 

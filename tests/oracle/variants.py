@@ -27,7 +27,10 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import BLOCKS, HY_V4_STREAMS, cohere2_moe, deepseek_v4, hrm_text, hy_v4, k2_horizon, kolibri1, longcat_sparse, minimax_m3_text, xing4_0
+from vlm_shapes import (
+    BLOCKS, HY_V4_STREAMS, QWEN4_TWO_STREAMS, cohere2_moe, deepseek_v4, hrm_text, hy_v4, k2_horizon, kolibri1, longcat_sparse,
+    minimax_m3_text, qwen4_exp, xing4_0,
+)
 
 
 @dataclass(frozen=True)
@@ -487,6 +490,9 @@ OF_MLX_VLM = [
     Variant("hrm-text-bias-f16", hrm_text(attention_bias=True, mlp_bias=True, H_cycles=3, L_cycles=1, num_layers_per_stack=1, num_hidden_layers=6), F16, repair=repairs.hrm_text),
     # One head of the index: mlx-vlm chooses for all heads of an index together, transformers and mlx-lm for each.
     Variant("minimax-m3-text", minimax_m3_text(num_key_value_heads=1, sparse_attention_config={**BLOCKS, "sparse_num_index_heads": 1})),
+    Variant("qwen4-exp", qwen4_exp(), layout=(layouts.inside_language_model, layouts.single_experts, layouts.qwen4)),
+    Variant("qwen4-exp-4bit", qwen4_exp(hidden_size=128, ple_embed_dim=128, hc_lowrank=32), BF16, Q(4, 32)),
+    Variant("qwen4-exp-two-streams", qwen4_exp(**QWEN4_TWO_STREAMS)),
     Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("xing-4-4bit", xing4_0(hidden_size=128), F32, Q(4, 32)),
     Variant("xing-4-two-streams", xing4_0(hc_mult=2, hc_sinkhorn_iters=3, mhc_h_res_clamp_max=0.5, mhc_h_res_clamp_min=-0.25, n_group=1, topk_group=1)),

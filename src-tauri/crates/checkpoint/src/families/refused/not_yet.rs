@@ -50,7 +50,6 @@ pub(super) const VISION: &[Model] = &[
     ("PaliGemma", &["paligemma"]),
     ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
-    ("Qwen 4 Exp", &["qwen4_exp"]),
     ("Step 3.7", &["step3p7"]),
     ("Youtu-VL", &["youtu_vl"]),
     ("ZAYA1-VL", &["zaya1_vl"]),
