@@ -3,6 +3,7 @@ import ctypes
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,14 +31,15 @@ def language_part(model_type):
 
     class Model(part):
         def __init__(self, config):
-            self.wrapped = hasattr(config, "text_config")
-            super().__init__(*((config.text_config, config) if self.wrapped else (config,)))
+            self.wrapped = config if hasattr(config, "text_config") else None
+            takes = len(signature(part.__init__).parameters) - 1
+            super().__init__(*((config.text_config, config)[:takes] if self.wrapped else (config,)))
 
         def sanitize(self, weights):
-            if not self.wrapped:
+            if hasattr(super(), "sanitize") or not self.wrapped:
                 return super().sanitize(weights) if hasattr(super(), "sanitize") else weights
             # The model with a tower turns the names of its files into its own.
-            weights = import_module(package).Model.sanitize(SimpleNamespace(config=self.config), weights)
+            weights = import_module(package).Model.sanitize(SimpleNamespace(config=self.wrapped), weights)
             return {name.removeprefix("language_model."): value for name, value in weights.items()}
 
         @property

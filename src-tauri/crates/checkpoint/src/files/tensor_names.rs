@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 29] = [
+const UNUSED: [&str; 31] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -13,6 +13,8 @@ const UNUSED: [&str; 29] = [
     "vit.",
     "img_projector.",
     "audio_tower.",
+    "audio_encoder.",
+    "speech_embeddings.",
     "embed_audio.",
     "embed_vision.",
     "vision_embedder.",

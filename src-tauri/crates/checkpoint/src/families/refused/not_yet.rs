@@ -33,7 +33,6 @@ pub(super) const VISION: &[Model] = &[
     ("Kimi K3", &["kimi_k3"]),
     ("LLM-jp-VL", &["llmjpvl"]),
     ("Mage-VL", &["mage_vl"]),
-    ("MiMo V2", &["mimo_v2"]),
     ("MiniCPM-V and MiniCPM-o", &["minicpmv4_7", "minicpmo"]),
     ("Molmo", &["molmo", "molmo2", "molmo_point"]),
     ("Moondream", &["moondream1", "moondream2", "moondream3"]),
