@@ -25,7 +25,7 @@ enum StreamEnd {
     /// Their sum by shares.
     Shares(StreamHead),
     /// Their mean by gates, which is normed.
-    Gated(GatedStreams),
+    Gated(Box<GatedStreams>),
 }
 
 /// The shares of the streams in what the last norm reads.
@@ -98,7 +98,7 @@ impl Streams {
             let end = gated("hyper_connection_mixer", rank, false, loading)?;
             return Ok(Self {
                 count,
-                end: StreamEnd::Gated(end),
+                end: StreamEnd::Gated(Box::new(end)),
             });
         }
         let weights = &mut *loading.weights;
