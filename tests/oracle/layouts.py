@@ -358,3 +358,26 @@ def hrm_text(weights):
             parts = [weights[".".join([*place, part, end])] for part in joined[kind]]
             renamed[".".join([*place, kind, end]).replace(".self_attn.", ".attn.")] = mx.concatenate(parts)
     return renamed
+
+
+def inside_language_model(weights):
+    """A language part alone as files with a tower beside it have it."""
+    return {f"model.language_model.{name.removeprefix('model.')}" if name.startswith("model.") else name: value for name, value in weights.items()}
+
+
+def qwen4(weights):
+    """Qwen 4 as published: convolutions with their axes as in torch, and other names of the tables' parts."""
+    turned = {name: value.moveaxis(2, 1) if name.endswith("conv1d.weight") else value for name, value in weights.items()}
+    return {name.replace(".ngram_embedding.shards.", ".ngram_embedding.shard_"): value for name, value in turned.items()}
+
+
+def joined_attention(weights):
+    """Queries, keys and values of a layer in one matrix."""
+    joined = {}
+    for name, value in weights.items():
+        if ".self_attn.q_proj." in name:
+            parts = [value] + [weights[name.replace("q_proj", part)] for part in ("k_proj", "v_proj")]
+            joined[name.replace("q_proj", "qkv_proj")] = mx.concatenate(parts)
+        elif not any(part in name for part in (".self_attn.k_proj.", ".self_attn.v_proj.")):
+            joined[name] = value
+    return joined

@@ -3,7 +3,9 @@ import ctypes
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
+from types import SimpleNamespace
 
 import mlx.core as mx
 from mlx_lm.utils import _get_classes, dequantize_model
@@ -28,6 +30,29 @@ def language_part(model_type):
     part = import_module(f"{package}.language").LanguageModel if has_part else import_module(package).Model
 
     class Model(part):
+        def __init__(self, config):
+            self.wrapped = config if hasattr(config, "text_config") else None
+            takes = len(signature(part.__init__).parameters) - 1
+            super().__init__(*((config.text_config, config)[:takes] if self.wrapped else (config,)))
+
+        def sanitize(self, weights):
+            if hasattr(super(), "sanitize") or not self.wrapped:
+                return super().sanitize(weights) if hasattr(super(), "sanitize") else weights
+            # The model with a tower turns the names of its files into its own.
+            weights = import_module(package).Model.sanitize(SimpleNamespace(config=self.wrapped), weights)
+            return {name.removeprefix("language_model."): value for name, value in weights.items()}
+
+        @property
+        def quant_predicate(self):
+            asked = getattr(super(), "quant_predicate", None)
+
+            def answer(path, module):
+                form = asked(path, module)
+                # One that only mlx-vlm's quantizer has a use for.
+                return True if isinstance(form, dict) and "bits" not in form else form
+
+            return asked and answer
+
         def __call__(self, inputs, cache=None):
             return super().__call__(inputs, cache=cache).logits
 

@@ -14,11 +14,11 @@ from oracle import model_classes
 GAIN = 1.6
 LOGIT_SPREAD = 4.0
 # Embeddings of tokens and of positions by the names that families have for them.
-TABLES = ("embed_tokens", ".embedders.", "model.embeddings", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight")
+TABLES = ("embed_tokens", ".embedders.", "model.embeddings", "tok_embeddings", "token_embeddings", "wte", "wpe", "embed.weight", "word_embeddings", ".embedding.weight", ".ngram_embedding.")
 # Numbers that no training changes.
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 # Families whose norms are stored as their difference from 1.
-OFFSET = ("gear", "gemma", "gemma2", "gemma3", "gemma3_text", "minimax_m3", "minimax_m3_vl", "nemotron", "plamo2", "plamo3", "recurrent_gemma")
+OFFSET = ("gear", "gemma", "gemma2", "gemma3", "gemma3_text", "minimax_m3", "minimax_m3_vl", "nemotron", "plamo2", "plamo3", "qwen4_exp", "recurrent_gemma")
 
 
 def embedding_factor(config):
@@ -33,7 +33,7 @@ def draw(name, shape, offset, factor, sharp):
     """Random numbers that suit a weight: `offset` is what a norm's weight is counted from, `factor` the embedding's, and
     `sharp` that attention divides scores by nothing, so that queries and keys have to be small."""
     noise = mx.random.normal(shape)
-    if name.endswith("layer_scalar"):
+    if name.endswith(("layer_scalar", "linear_attn.norm.weight")):
         return 1.0 + 0.2 * noise
     if name.endswith("weight_scale"):
         return 0.15 * (1.0 + 0.2 * noise)
@@ -151,6 +151,9 @@ def write_model(variant, folder, seed, special):
             return old.astype(dtype)
         if old.dtype == mx.uint8:
             return ternary(old.shape)
+        if old.dtype == mx.int64:
+            # Factors of a hash.
+            return old
         if name.endswith("tid2eid"):
             # Experts of a token, none twice.
             order = mx.argsort(mx.random.uniform(shape=(old.shape[0], config["n_routed_experts"])), axis=-1)

@@ -1,6 +1,4 @@
 """Every model that the engine is compared on: families, kinds of rope, quantization, number formats and file layouts."""
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import layouts
@@ -27,39 +25,12 @@ from shapes import (
     qwen2, qwen2_moe, qwen3, qwen3_5, qwen3_5_moe, qwen3_moe, qwen3_next, seed_oss, smollm3,
 )
 
-from vlm_shapes import BLOCKS, HY_V4_STREAMS, cohere2_moe, deepseek_v4, hrm_text, hy_v4, k2_horizon, kolibri1, longcat_sparse, minimax_m3_text, xing4_0
-
-
-@dataclass(frozen=True)
-class Quantization:
-    """The arguments of mlx-lm's `quantize_model`; `mixed` gives some layers other bits and leaves some in full
-    precision."""
-
-    bits: int = 4
-    group: int = 64
-    mode: str = "affine"
-    mixed: bool = False
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One model folder. `layout` turns mlx-lm's names into those of the real repository."""
-
-    name: str
-    config: dict
-    dtype: str = "float32"
-    quantization: Quantization | None = None
-    layout: tuple = ()
-    shards: int = 1
-    index: bool = True
-    # Added to the weights next to the text model, which has to skip them.
-    towers: tuple = ()
-    # The output layer is left out of the file, which ties it without a word in the config.
-    headless: bool = False
-    # Called before mlx-lm computes, where it deviates from what the models were trained for.
-    repair: Callable | None = None
-    # False if a step of one token differs from reading all at once by design.
-    steps_alike: bool = True
+from vlm_shapes import (
+    BLOCKS, HY_V4_STREAMS, QWEN4_TWO_STREAMS, cohere2_moe, deepseek_v4, hrm_text, hy_v4, k2_horizon, kolibri1, longcat_sparse,
+    minimax_m3_text, qwen4_exp, xing4_0,
+)
+from variant import Quantization, Variant
+from wrapped_shapes import mimo_v2, step3p7
 
 
 def rope(kind, **values):
@@ -487,6 +458,15 @@ OF_MLX_VLM = [
     Variant("hrm-text-bias-f16", hrm_text(attention_bias=True, mlp_bias=True, H_cycles=3, L_cycles=1, num_layers_per_stack=1, num_hidden_layers=6), F16, repair=repairs.hrm_text),
     # One head of the index: mlx-vlm chooses for all heads of an index together, transformers and mlx-lm for each.
     Variant("minimax-m3-text", minimax_m3_text(num_key_value_heads=1, sparse_attention_config={**BLOCKS, "sparse_num_index_heads": 1})),
+    Variant("qwen4-exp", qwen4_exp(), layout=(layouts.inside_language_model, layouts.single_experts, layouts.qwen4)),
+    Variant("qwen4-exp-4bit", qwen4_exp(hidden_size=128, ple_embed_dim=128, hc_lowrank=32), BF16, Q(4, 32)),
+    Variant("qwen4-exp-two-streams", qwen4_exp(**QWEN4_TWO_STREAMS)),
+    Variant("mimo-v2", mimo_v2(), layout=(layouts.single_experts, layouts.joined_attention)),
+    Variant("mimo-v2-4bit", mimo_v2(), F32, Q(4, 64)),
+    Variant("mimo-v2-sinks", mimo_v2(add_full_attention_sink_bias=True, v_head_dim=64, swa_num_key_value_heads=2, n_group=4, topk_group=2, routed_scaling_factor=1.5)),
+    Variant("step3.7", step3p7(), layout=(layouts.step_experts,)),
+    Variant("step3.7-4bit", step3p7(), BF16, Q(4, 64)),
+    Variant("step3.7-ungated", step3p7(use_head_wise_attn_gate=False, moe_layers_enum=[1, 3], share_expert_dims=64, num_hidden_layers=5)),
     Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("xing-4-4bit", xing4_0(hidden_size=128), F32, Q(4, 32)),
     Variant("xing-4-two-streams", xing4_0(hc_mult=2, hc_sinkhorn_iters=3, mhc_h_res_clamp_max=0.5, mhc_h_res_clamp_min=-0.25, n_group=1, topk_group=1)),

@@ -1,5 +1,5 @@
 """As `shapes`, for families that mlx-vlm has and mlx-lm lacks; all read text alone."""
-from shapes import WINDOW, decoder
+from shapes import WINDOW, decoder, qwen3_5_moe
 
 # MiniMax M3's index.
 BLOCKS = {
@@ -244,3 +244,48 @@ def minimax_m3_text(**values):
         "attention_output_gate": False,
     }
     return decoder("minimax_m3", "MiniMaxM3SparseForCausalLM", **{**defaults, **values})
+
+
+# Other numbers than usual.
+QWEN4_TWO_STREAMS = {
+    "hc_count": 2,
+    "hc_lowrank": 17,
+    "output_gate_type": "silu",
+    "rms_norm_eps": 1e-4,
+    "indexer_compress_ratio": 3,
+    "indexer_budget": 15,
+    "indexer_n_heads": 9,
+    "ple_layer_ids": [2],
+    "ngram_size": 2,
+    "heads_per_ngram": 4,
+    "ple_conv_kernel_size": 3,
+    "split_ngram_parts": 1,
+    "num_hidden_layers": 3,
+    "layer_types": ["full_attention", "linear_attention", "full_attention"],
+}
+
+
+def qwen4_exp(**values):
+    """Qwen 3.5 with experts between several streams, with an index and tables of runs."""
+    defaults = {
+        "layer_types": ["linear_attention", "linear_attention", "qwen_sparse_attention", "linear_attention"],
+        "hc_count": 4,
+        "hc_lowrank": 24,
+        "ple_layer_ids": [1, 4],
+        "ple_embed_dim": 64,
+        "ngram_size": 3,
+        "heads_per_ngram": 2,
+        "ngram_vocab_size_base": 50,
+        "make_ngram_vocab_size_divisible_by": 16,
+        "split_ngram_parts": 5,
+        "indexer_n_heads": 8,
+        "indexer_head_dim": 16,
+        "indexer_budget": 24,
+        "indexer_compress_ratio": 4,
+        "eos_token_id": 5,
+    }
+    config = qwen3_5_moe(**{**defaults, **values})
+    config["model_type"], config["architectures"] = "qwen4_exp", ["Qwen4ExpForConditionalGeneration"]
+    config["text_config"]["model_type"] = "qwen4_exp_text"
+    config["vision_config"] = {"model_type": "qwen4_exp", "deepstack_visual_indexes": []}
+    return config

@@ -74,6 +74,19 @@ def qwen3_5():
             "vision_config": qwen3_vision("qwen3_5", deepstack_visual_indexes=[]), **IDS}
 
 
+def qwen4_exp():
+    """An index that chooses among the blocks of an image and of the text, and tables of runs."""
+    config = qwen3_5()
+    more = {"model_type": "qwen4_exp_text", "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64,
+            "shared_expert_intermediate_size": 32, "hc_count": 2, "hc_lowrank": 16, "ple_layer_ids": [1, 3], "ple_embed_dim": 32,
+            "ngram_size": 3, "heads_per_ngram": 2, "ngram_vocab_size_base": 50, "make_ngram_vocab_size_divisible_by": 16,
+            "split_ngram_parts": 3, "indexer_n_heads": 8, "indexer_head_dim": 16, "indexer_budget": 60,
+            "indexer_compress_ratio": 3, "eos_token_id": 5}
+    config["text_config"] = {**config["text_config"], **more}
+    del config["text_config"]["intermediate_size"]
+    return {**config, "model_type": "qwen4_exp", "vision_config": {**config["vision_config"], "model_type": "qwen4_exp"}}
+
+
 def processor(patch, mean, std):
     return {"image_processor_type": "Qwen2VLImageProcessor", "patch_size": patch, "temporal_patch_size": 2, "merge_size": 2,
             "size": {"shortest_edge": 65536, "longest_edge": 16777216}, "image_mean": mean, "image_std": std, "do_resize": True,
@@ -162,6 +175,11 @@ def original_omni(weights):
     return changed
 
 
+def remembers(name, shape, source):
+    """States that forget slowly, so that an image far back is seen through them, too."""
+    return source.normal(-3.0, 0.1, shape) if name.endswith("A_log") else None
+
+
 CLIP = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
 HALF = [0.5] * 3, [0.5] * 3
 
@@ -182,4 +200,6 @@ ROWS = [
     row("qwen3_vl_moe-original", qwen3_vl_moe(), 16, HALF, prepare=repair_moe, layout=original_moe),
     row("qwen3_omni_moe", qwen3_omni_moe(), 16, HALF, prepare=repair_moe, asked=qwen3_vl_moe(), layout=original_omni),
     row("qwen3_5", qwen3_5(), 16, HALF),
+    row("qwen4_exp", qwen4_exp(), 16, HALF, draw=remembers),
+    row("qwen4_exp-4bit", qwen4_exp(), 16, HALF, draw=remembers, packed="language", bits=4),
 ]

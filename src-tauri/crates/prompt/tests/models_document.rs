@@ -167,6 +167,8 @@ fn references(family: &SupportedFamily, compared: &Compared) -> String {
             found.push(format!("{peer} ({})", code(&of_family)));
         }
     }
+    // The same one for text and for images.
+    found.dedup();
     match found.is_empty() {
         true => "–".to_owned(),
         false => found.join(", "),

@@ -11,7 +11,6 @@ use crate::config::{mla::MlaConfig, moe::LatentMoeConfig, moe::MoeConfig};
 
 pub use crate::config::moe::ShortcutConfig;
 use crate::error::{unusable, Error};
-use crate::memory::{FeedForwardCost, LayerCost, LayerInputs, MixerCost, ModelCost, NoMixer, Storage};
 
 pub use crate::config::activation::{Activation, EncoderActivation};
 pub use crate::config::layers::attention::{
@@ -25,14 +24,17 @@ pub use crate::config::layers::delta_net::{
 };
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::embedder::EmbedderConfig;
+pub use crate::config::layers::folded::{FoldedFactors, RowFactors};
 pub use crate::config::layers::gated_conv::GatedConvConfig;
 pub use crate::config::layers::hyper::{BetweenStreams, HyperConfig};
 pub use crate::config::layers::joint::JointConfig;
 pub use crate::config::layers::key_conv::KeyConvConfig;
+pub use crate::config::layers::layer_runs::LayerRunsConfig;
 pub use crate::config::layers::lightning::LightningConfig;
 pub use crate::config::layers::linear::LinearConfig;
 pub use crate::config::layers::mamba::{MambaConfig, ScanInputNorms, SELECTIVE_CHUNK};
 pub use crate::config::layers::mamba2::{Mamba2Config, ScanNorm, SCAN_CHUNK};
+pub use crate::config::layers::mean_index::MeanIndexConfig;
 pub use crate::config::layers::ngrams::NgramConfig;
 pub use crate::config::layers::norms::{EmbeddingNorm, NormConfig, NormKind, OriginalMark};
 pub use crate::config::layers::plain::PlainConfig;
@@ -54,6 +56,8 @@ pub struct DecoderConfig {
     pub norm: NormConfig,
     /// Tables of short runs of tokens, of which embeddings are the mean with their own (LongCat Flash Lite).
     pub ngrams: Option<NgramConfig>,
+    /// Tables of short runs of tokens that some layers read (Qwen 4).
+    pub layer_runs: Option<LayerRunsConfig>,
     /// The norm of embeddings, if they have one.
     pub embedding_norm: Option<EmbeddingNorm>,
     /// The most positions that the model knows, whatever its file calls the context (GPT-2, Qwen 1).
@@ -121,27 +125,6 @@ pub struct DecoderConfig {
     pub folded: Option<FoldedFactors>,
 }
 
-/// Factors that a conversion has multiplied into its matrices. An original file is recognized by its untransposed
-/// convolutions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FoldedFactors {
-    /// Of embeddings.
-    pub embedding: f32,
-    /// Of logits. Conversions have it in `lm_head`, if there is one.
-    pub logits: f32,
-    /// Of other matrices, by the ends of their paths.
-    pub matrices: Vec<(&'static str, RowFactors)>,
-}
-
-/// Factors of the rows of a matrix.
-#[derive(Debug, Clone, PartialEq)]
-pub enum RowFactors {
-    /// One for all.
-    All(f32),
-    /// For so many rows after those before them.
-    Spans(Vec<(u64, f32)>),
-}
-
 /// The place of the output layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LmHead {
@@ -191,6 +174,8 @@ pub enum NormPlacement {
     ParallelPair,
     /// `input_layernorm` before the only part, a mixer or a feed (Nemotron-H).
     Single,
+    /// None: connections with several streams norm what they read (Qwen 4).
+    Absent,
     /// `post_attention_layernorm` before the feed; the mixer reads the stream as it is (the first layer of ModernBERT,
     /// whose embeddings are normed).
     BeforeNetwork,
@@ -331,6 +316,11 @@ impl DecoderConfig {
         }
     }
 
+    /// Streams between the layers.
+    pub(crate) fn streams(&self) -> u32 {
+        self.hyper.map_or(1, |hyper| hyper.streams)
+    }
+
     /// Refuses shapes that no model has, so that nothing overflows or is allocated for them.
     pub(crate) fn check(self) -> Result<Self, Error> {
         check_width("hidden_size", self.hidden_size.into())?;
@@ -343,6 +333,9 @@ impl DecoderConfig {
         let layers = self.layers.len() as u64;
         self.embedder.map_or(Ok(()), |embedder| embedder.check(layers))?;
         self.ngrams.map_or(Ok(()), |ngrams| ngrams.check())?;
+        if let Some(runs) = &self.layer_runs {
+            runs.check(self.layers.len(), self.hidden_size, self.streams())?;
+        }
         check_nonzero("loop_window_size", self.loop_window.unwrap_or(1))?;
         check_width("loop_window_size", self.loop_window.unwrap_or(1).into())?;
         for layer in &self.layers {
@@ -391,108 +384,6 @@ impl DecoderConfig {
         {
             Some((field, number)) => unusable(field, format!("{} is not above 0", number.unwrap_or_default())),
             None => Ok(self),
-        }
-    }
-}
-
-impl DecoderConfig {
-    pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
-        let layers: Vec<LayerCost> = self.layers.iter().map(LayerConfig::cost).collect();
-        let count = self.layers.len();
-        let steps = self
-            .cycles
-            .map_or(self.loops as usize * count, |cycles| cycles.order(count).len());
-        let again = (count..steps).map(|step| self.again(&self.layers[step % count]).cost());
-        let again = again.collect();
-        // No kernel joins a norm with two parts that read it.
-        let norms_apart = self.norm.kind != NormKind::RootMeanSquare || layers.iter().any(|layer| layer.parallel);
-        ModelCost {
-            hidden: self.hidden_size.into(),
-            vocabulary: self.vocab_size.into(),
-            tied: self.lm_head != LmHead::Untied,
-            cached: !self.bidirectional,
-            layers,
-            inputs: self.embedder.map(|embedder| LayerInputs {
-                tokens: 0,
-                width: embedder.layer_inputs.into(),
-            }),
-            streams: self.hyper.map_or(1, |hyper| hyper.streams.into()),
-            tables: self.ngrams.map_or_else(Vec::new, |ngrams| {
-                let tables = (0..ngrams.tables()).map(|table| [ngrams.rows_of(table), ngrams.width.into()]);
-                tables.collect()
-            }),
-            stream_operations: self.hyper.map_or(0, |_| 20),
-            parts_scaled: self.residual_multiplier.is_some() || self.gains,
-            skips: self.gains,
-            positions: match self.learned_positions {
-                true => self.most_positions.unwrap_or(0).into(),
-                false => 0,
-            },
-            again,
-            norms_apart,
-            storage,
-        }
-    }
-}
-
-impl DecoderConfig {
-    /// A layer as it is from the second loop on.
-    fn again(&self, layer: &LayerConfig) -> LayerConfig {
-        let mut layer = layer.clone();
-        if let Mixer::Attention(attention) = &mut layer.mixer {
-            attention.window = self.loop_window.or(attention.window);
-        }
-        layer
-    }
-}
-
-impl LayerConfig {
-    fn cost(&self) -> LayerCost {
-        LayerCost {
-            mixer: self.mixer.cost(),
-            feed_forwards: self.feed_forward.costs(),
-            normed_after: matches!(self.norms, NormPlacement::Post | NormPlacement::Sandwich),
-            parallel: matches!(self.norms, NormPlacement::Parallel | NormPlacement::ParallelPair),
-        }
-    }
-}
-
-impl Mixer {
-    fn cost(&self) -> Box<dyn MixerCost> {
-        match self {
-            Self::Attention(attention) => Box::new(attention.cost()),
-            Self::DeltaNet(delta_net) => Box::new(*delta_net),
-            Self::Mla(latent) => Box::new(latent.clone()),
-            Self::Pooled(pooled) => Box::new(*pooled),
-            Self::GatedConv(conv) => Box::new(*conv),
-            Self::KeyConv(conv) => Box::new(*conv),
-            Self::Lightning(lightning) => Box::new(*lightning),
-            Self::Mamba(mamba) => Box::new(*mamba),
-            Self::Mamba2(mamba) => Box::new(*mamba),
-            Self::Joint(joint) => Box::new(joint.clone()),
-            Self::RgLru(unit) => Box::new(*unit),
-            Self::Rwkv(part) => Box::new(*part),
-            Self::CrossAttention(cross) => Box::new(*cross),
-            Self::Linear(linear) => Box::new(*linear),
-            Self::Absent => Box::new(NoMixer),
-        }
-    }
-}
-
-impl FeedForward {
-    fn costs(&self) -> Vec<Box<dyn FeedForwardCost>> {
-        match self {
-            Self::Dense(dense) => vec![Box::new(dense.cost())],
-            Self::Plain(plain) => vec![Box::new(plain.cost())],
-            Self::Moe(experts) => experts.costs(),
-            Self::Linear(linear) => vec![Box::new(*linear)],
-            Self::LatentMoe(latent) => latent.costs(),
-            Self::Shortcut(shortcut) => {
-                let mut costs = shortcut.experts.costs();
-                costs.insert(0, Box::new(shortcut.dense.cost()));
-                costs
-            }
-            Self::Absent => Vec::new(),
         }
     }
 }

@@ -125,6 +125,8 @@ impl EncoderConfig {
 
     fn layer_cost(&self) -> LayerCost {
         LayerCost {
+            beside: Vec::new(),
+            carried: 0,
             mixer: Box::new(AttentionCost {
                 heads: self.heads.into(),
                 key_heads: self.heads.into(),

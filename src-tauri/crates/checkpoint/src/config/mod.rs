@@ -2,6 +2,7 @@
 
 pub(crate) mod activation;
 pub mod decoder;
+mod decoder_cost;
 pub mod encoder;
 mod fields;
 pub mod gemma4;

@@ -117,6 +117,7 @@ fn gated(text: Fields<'_>) -> Result<Family, Error> {
             rank: None,
             lower_bound: Some(text.number("kda_lower_bound")?.unwrap_or(-5.0)),
         }),
+        logistic: true,
         norm_eps: config.norm.eps,
     };
     let mut experts = experts_of(text)?;

@@ -44,6 +44,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
             rank: Some(width),
             lower_bound: None,
         }),
+        logistic: true,
         norm_eps: config.norm.eps,
     };
     let numbers = linear.numbers("kda_layers")?.ok_or(Error::MissingField("kda_layers"))?;

@@ -1,29 +1,49 @@
-//! MiMo V2 Flash: sliding layers with other heads and positions than full ones and a share for nothing at all, values of
+//! MiMo V2 and MiMo V2 Flash: sliding layers with other heads and positions than full ones and a share for nothing at all, values of
 //! another width than keys, and DeepSeek's experts.
 
 use serde_json::Value;
 
 use super::experts::place;
 use super::glm4_moe;
-use super::row::FamilyRow;
+use super::qwen;
+use super::row::{FamilyRow, VisionRow};
 use super::shapes::Shapes;
 use super::source::Source;
+use super::vision;
 use crate::config::decoder::{Activation, AttentionConfig, FeedForward, LayerConfig, LmHead, Mixer, NormPlacement};
 use crate::config::rope::{Defaults, For, RopeConfig};
 use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("MiMo V2 Flash", &["mimo_v2_flash"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[
+    FamilyRow::vision("MiMo V2", &["mimo_v2"], parse_v2, VISION),
+    FamilyRow::text("MiMo V2 Flash", &["mimo_v2_flash"], parse),
+];
+
+/// How MiMo V2 reads images: as Qwen2.5-VL, with a tower of its own.
+const VISION: VisionRow = VisionRow {
+    encoder: vision::mimo::parse,
+    ..qwen::VISION
+};
 
 /// The name of the share for nothing at all in the checkpoints.
 const NAMES: &[(&str, &str)] = &[("self_attn.attention_sink_bias", "self_attn.sinks")];
 
 /// MiMo V2 Flash.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
-    let text = source.text;
+    decoder(source.text, 1e-5, 1.0)
+}
+
+/// MiMo V2.
+pub(super) fn parse_v2(source: Source<'_>) -> Result<Family, Error> {
+    decoder(source.text, 1e-6, 0.334)
+}
+
+/// Defaults are the number added in norms and the part of a head that turns.
+fn decoder(text: Fields<'_>, eps: f32, partial: f32) -> Result<Family, Error> {
     let shapes = Shapes {
-        eps: text.number("layernorm_epsilon")?.unwrap_or(1e-5),
+        eps: text.number("layernorm_epsilon")?.unwrap_or(eps),
         lm_head: LmHead::Untied,
         ..Shapes::parse(text)?
     };
@@ -56,8 +76,8 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
         )
     };
     let ropes = vec![
-        rope(text, "rope_theta", &full)?,
-        rope(text, "swa_rope_theta", &sliding)?,
+        rope(text, "rope_theta", &full, partial)?,
+        rope(text, "swa_rope_theta", &sliding, partial)?,
     ];
     let layer = |slides: bool| LayerConfig {
         norms: NormPlacement::Pre,
@@ -74,12 +94,16 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
 }
 
 /// The positions by the base in this field.
-fn rope(text: Fields<'_>, base: &'static str, attention: &AttentionConfig) -> Result<RopeConfig, Error> {
+fn rope(text: Fields<'_>, base: &'static str, attention: &AttentionConfig, partial: f32) -> Result<RopeConfig, Error> {
     let base = text.number::<f32>(base)?.unwrap_or(10_000.0);
     if !base.is_finite() {
         return unusable("rope_theta", format!("{base} is no number"));
     }
     let mut fields = text.only(&["partial_rotary_factor", "max_position_embeddings"]);
     fields.insert("rope_theta".into(), Value::from(base));
-    RopeConfig::parse(Fields::new(&fields), attention.head_dim, For::All, Defaults::default())
+    let defaults = Defaults {
+        partial,
+        ..Defaults::default()
+    };
+    RopeConfig::parse(Fields::new(&fields), attention.head_dim, For::All, defaults)
 }

@@ -83,6 +83,7 @@ mod plamo;
 mod processors;
 mod qwen;
 mod qwen1;
+mod qwen4;
 mod qwen_hybrid;
 mod qwen_moe;
 mod qwen_mtp;
@@ -200,6 +201,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     plamo::FAMILIES,
     qwen1::FAMILIES,
     qwen::FAMILIES,
+    qwen4::FAMILIES,
     qwen_hybrid::FAMILIES,
     qwen_moe::FAMILIES,
     qwen_mtp::FAMILIES,

@@ -79,6 +79,7 @@ fn delta_net(text: Fields<'_>, shapes: &Shapes) -> Result<DeltaNetConfig, Error>
         kernel: text.number("linear_conv_kernel_dim")?.unwrap_or(4),
         projections: DeltaProjections::Single,
         channels: None,
+        logistic: false,
         negates: text.flag("linear_allow_neg_eigval")?.unwrap_or(true),
         // transformers has no field for it.
         norm_eps: text.number("layer_norm_epsilon")?.unwrap_or(1e-5),

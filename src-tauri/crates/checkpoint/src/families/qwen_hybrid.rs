@@ -36,7 +36,7 @@ pub(super) fn qwen3_5(source: Source<'_>) -> Result<Family, Error> {
         None if has_experts => 0,
         None => return Err(Error::MissingField("intermediate_size")),
     };
-    let mut config = decoder(text, width, DeltaProjections::Apart, 100_000.0)?;
+    let mut config = decoder(text, width, DeltaProjections::Apart, 100_000.0, &KINDS)?;
     if has_experts {
         let normalised = text.flag("norm_topk_prob")?.unwrap_or(true);
         place_experts(&mut config, text, experts(text, normalised)?)?;
@@ -52,13 +52,24 @@ pub(super) fn qwen3_next(source: Source<'_>) -> Result<Family, Error> {
         text.required("intermediate_size")?,
         DeltaProjections::ByKeyHead,
         10_000.0,
+        &KINDS,
     )?;
     let normalised = text.flag("norm_topk_prob")?.unwrap_or(false);
     place_experts(&mut config, text, experts(text, normalised)?)?;
     config.family()
 }
 
-fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f32) -> Result<DecoderConfig, Error> {
+/// Layers by their names in `layer_types`, true for those that are attention.
+const KINDS: [(&str, bool); 2] = [("full_attention", true), ("linear_attention", false)];
+
+/// The layers, those of `kinds` with attention, and dense networks `width` wide in each.
+pub(super) fn decoder(
+    text: Fields<'_>,
+    width: u32,
+    projections: DeltaProjections,
+    theta: f32,
+    kinds: &[(&'static str, bool)],
+) -> Result<DecoderConfig, Error> {
     let shapes = Shapes::with_width(text, width)?;
     let bias = text.flag("attention_bias")?.unwrap_or(false);
     let attention = AttentionConfig {
@@ -79,19 +90,22 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
         kernel: text.number("linear_conv_kernel_dim")?.unwrap_or(4),
         projections,
         channels: None,
+        logistic: false,
         negates: false,
         norm_eps: shapes.eps,
     };
     let feed_forward = FeedForward::dense(shapes.width, Activation::Silu);
-    let layers = full_layers(text, shapes.layers)?.into_iter().map(|full| LayerConfig {
-        norms: NormPlacement::Pre,
-        mixer: if full {
-            Mixer::Attention(attention.clone())
-        } else {
-            Mixer::DeltaNet(delta_net)
-        },
-        feed_forward: feed_forward.clone(),
-    });
+    let layers = full_layers(text, shapes.layers, kinds)?
+        .into_iter()
+        .map(|full| LayerConfig {
+            norms: NormPlacement::Pre,
+            mixer: if full {
+                Mixer::Attention(attention.clone())
+            } else {
+                Mixer::DeltaNet(delta_net)
+            },
+            feed_forward: feed_forward.clone(),
+        });
     let defaults = Defaults {
         theta,
         partial: 0.25,
@@ -106,8 +120,8 @@ fn decoder(text: Fields<'_>, width: u32, projections: DeltaProjections, theta: f
 }
 
 /// Which layers are attention: by `layer_types`, else every `full_attention_interval`th.
-fn full_layers(text: Fields<'_>, layers: u32) -> Result<Vec<bool>, Error> {
-    if let Some(full) = text.layer_types(layers, &[("full_attention", true), ("linear_attention", false)])? {
+fn full_layers(text: Fields<'_>, layers: u32, kinds: &[(&'static str, bool)]) -> Result<Vec<bool>, Error> {
+    if let Some(full) = text.layer_types(layers, kinds)? {
         return Ok(full);
     }
     let interval = text.number("full_attention_interval")?.unwrap_or(4);

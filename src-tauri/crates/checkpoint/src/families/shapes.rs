@@ -67,6 +67,7 @@ impl Shapes {
                 last_as_is: false,
             },
             ngrams: None,
+            layer_runs: None,
             embedding_norm: None,
             most_positions: None,
             learned_positions: false,

@@ -1,4 +1,4 @@
-//! Step 3.5: other heads in sliding layers, a gate for each of them, bases of positions by layer, and experts whose
+//! Step 3.5 and the text part of Step 3.7: other heads in sliding layers, a gate for each of them, bases of positions by layer, and experts whose
 //! gates are bounded.
 
 use serde_json::{json, Map, Value};
@@ -17,7 +17,10 @@ use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
 
 /// The rows of the family.
-pub(super) const FAMILIES: &[FamilyRow] = &[FamilyRow::text("Step 3.5 Flash", &["step3p5"], parse)];
+pub(super) const FAMILIES: &[FamilyRow] = &[
+    FamilyRow::text("Step 3.5 Flash", &["step3p5"], parse),
+    FamilyRow::text("Step 3.7", &["step3p7"], parse_37),
+];
 
 /// Names in the checkpoints, those of mlx-lm's conversions first.
 const NAMES: &[(&str, &str)] = &[
@@ -32,9 +35,37 @@ const NAMES: &[(&str, &str)] = &[
     ("moe.gate", "mlp.gate"),
 ];
 
+/// What a config means that does not say it.
+struct Usual {
+    /// True if there is a gate for each head.
+    gate: bool,
+    /// The factor of what experts give.
+    factor: f32,
+    /// The first layer with experts.
+    first: usize,
+}
+
 /// Step 3.5 Flash.
 pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
-    let text = source.text;
+    let usual = Usual {
+        gate: true,
+        factor: 3.0,
+        first: 1,
+    };
+    decoder(source.text, &usual)
+}
+
+/// Step 3.7. Defaults are those of mlx-vlm's `TextConfig`.
+pub(super) fn parse_37(source: Source<'_>) -> Result<Family, Error> {
+    let usual = Usual {
+        gate: false,
+        factor: 1.0,
+        first: 3,
+    };
+    decoder(source.text, &usual)
+}
+
+fn decoder(text: Fields<'_>, usual: &Usual) -> Result<Family, Error> {
     let shapes = Shapes {
         key_heads: text.required("num_attention_groups")?,
         eps: text.number("rms_norm_eps")?.unwrap_or(1e-5),
@@ -52,7 +83,7 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     };
     let gate = text
         .flag("use_head_wise_attn_gate")?
-        .unwrap_or(true)
+        .unwrap_or(usual.gate)
         .then_some(OutputGate {
             source: GateSource::Heads,
             function: GateFunction::Sigmoid,
@@ -81,9 +112,9 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
     });
     let mut config = shapes.decoder(ropes, layers.collect());
     let width = text.number("moe_intermediate_size")?.unwrap_or(1280);
-    let shared = text.number("share_expert_dim")?.unwrap_or(1280);
+    let shared = text.first(&["share_expert_dims", "share_expert_dim"])?.unwrap_or(1280);
     let router = RouterConfig {
-        factor: text.number("moe_router_scaling_factor")?.unwrap_or(3.0),
+        factor: text.number("moe_router_scaling_factor")?.unwrap_or(usual.factor),
         correction: Correction::Always,
         ..RouterConfig::new(Scoring::Sigmoid, text.flag("norm_expert_weight")?.unwrap_or(true))
     };
@@ -102,7 +133,9 @@ pub(super) fn parse(source: Source<'_>) -> Result<Family, Error> {
                 ..SharedExpertConfig::beside(shared)
             }),
         };
-        let has = sparse.as_ref().map_or(layer > 0, |sparse| sparse.contains(&layer));
+        let has = sparse
+            .as_ref()
+            .map_or(layer >= usual.first, |sparse| sparse.contains(&layer));
         place(&mut config, experts, |other| has && other == layer);
     }
     config.norm_offset_in_original = Some(OriginalMark::Segment("moe"));
@@ -124,9 +157,12 @@ fn sliding(text: Fields<'_>, layers: u32) -> Result<Vec<bool>, Error> {
     }
 }
 
-/// The layers with experts, by their numbers with commas; `None` if the config does not say.
+/// The layers with experts, by their numbers in a list or with commas; `None` if the config does not say.
 fn sparse(text: Fields<'_>) -> Result<Option<Vec<usize>>, Error> {
     const FIELD: &str = "moe_layers_enum";
+    if let Ok(Some(numbers)) = text.numbers(FIELD) {
+        return Ok(Some(numbers.into_iter().map(|number| number as usize).collect()));
+    }
     let Some(list) = text.text(FIELD)?.filter(|list| !list.trim().is_empty()) else {
         return Ok(None);
     };

@@ -14,6 +14,8 @@ const UNUSED: [&str; 31] = [
     "vit.",
     "img_projector.",
     "audio_tower.",
+    "audio_encoder.",
+    "speech_embeddings.",
     "embed_audio.",
     "embed_vision.",
     "vision_embedder.",

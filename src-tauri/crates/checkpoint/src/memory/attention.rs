@@ -51,6 +51,8 @@ pub(crate) struct IndexCost {
     pub heads: u64,
     /// Width of a head and of the key.
     pub width: u64,
+    /// Positions of a key.
+    pub block: u64,
     /// Positions that a query looks at; nothing is chosen while there are no more.
     pub seen: u64,
 }
@@ -183,7 +185,7 @@ impl IndexCost {
         if pass.positions <= self.seen {
             return;
         }
-        let all = (self.heads * pass.rows).saturating_mul(pass.positions);
+        let all = (self.heads * pass.rows).saturating_mul(pass.positions / self.block);
         // Whole chunks end with whole blocks, so that scores have no copies with room for the rest of one. They are gone
         // before the marks are spread.
         pass.hold_in_one_layer(
@@ -211,7 +213,9 @@ impl MixerCost for AttentionCost {
             }
             (_, None) => {
                 let row = format.row(self.width) + format.row(self.value_width);
-                let index = self.index.map_or(0, |index| index.width * format.element);
+                let index = self
+                    .index
+                    .map_or(0, |index| (index.width * format.element).div_ceil(index.block));
                 (self.key_heads * row + index) * CacheFormat::grown(positions)
             }
         }

@@ -7,6 +7,10 @@ pub(crate) struct LayerCost {
     pub mixer: Box<dyn MixerCost>,
     /// If there are several, they read the same input.
     pub feed_forwards: Vec<Box<dyn FeedForwardCost>>,
+    /// Matrices beside those of mixer and networks: connections of streams, tables of runs.
+    pub beside: Vec<Part>,
+    /// Numbers of 32 bits that it carries from token to token beside the cache of its mixer.
+    pub carried: u64,
     /// True if the output of a part is normed before it is added.
     pub normed_after: bool,
     /// True if mixer and feed-forward networks read the same normed stream, and what they give is added at once.

@@ -54,7 +54,7 @@ impl ModelCost {
             .layers
             .iter()
             .chain(&self.again)
-            .map(|layer| layer.mixer.cache(&format, workload.context.into()));
+            .map(|layer| layer.mixer.cache(&format, workload.context.into()) + 4 * layer.carried);
         layers.fold(0, u64::saturating_add)
     }
 

@@ -3,6 +3,7 @@
 use super::Storage;
 
 /// A matrix, or several that are loaded and joined at once.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     pub(super) numbers: u64,
     /// True if it stays 16 bits wide when others are quantized.

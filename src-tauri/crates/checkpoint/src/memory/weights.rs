@@ -47,6 +47,7 @@ impl ModelCost {
     fn layer_parts(&self, layer: &LayerCost) -> Vec<Part> {
         let hidden = self.hidden;
         let mut parts = layer.mixer.weights(hidden);
+        parts.extend(&layer.beside);
         for feed_forward in &layer.feed_forwards {
             parts.extend(feed_forward.weights(hidden));
         }

@@ -40,7 +40,7 @@ pub use residual::ResidualStream;
 pub use rms_norm::{norm_weight, ones, RmsNorm};
 pub use rope::{MultimodalRope, Position, Rope, Rotation};
 pub use selective_scan::{selective_scan, SelectiveScanInputs};
-pub use sequences::{each_sequence, join_sequences, sequence_rows};
+pub use sequences::{each_sequence, join_sequences, sequence_rows, SequenceRows};
 pub use short_conv::ShortConv;
 pub use state_space::{StateSpace, StateSpaceInputs};
 pub use wkv::{Wkv, WkvInputs};

@@ -38,7 +38,7 @@ const FAMILIES: [(&str, u64, u64); 26] = [
 ];
 
 /// Families with parts that none of those has, whose operations are not counted.
-const MORE: [&str; 40] = [
+const MORE: [&str; 41] = [
     "ernie4.5-moe",
     "bailing-moe",
     "exaone-moe",
@@ -74,6 +74,7 @@ const MORE: [&str; 40] = [
     "afm7",
     "hrm-text",
     "hy-v4",
+    "qwen4-exp",
     "longcat-sparse",
     "longcat-lite",
     "phi-3-small",

@@ -7,7 +7,7 @@ use engine::{bench_prompt, MlxEngine};
 use protocol::{KvBits, Sampling};
 
 /// In 32 bit floats, so that a rounding changes no token.
-const FAMILIES: [&str; 56] = [
+const FAMILIES: [&str; 57] = [
     "gemma4-e2b",
     "gemma4-26b",
     "gemma3-text",
@@ -57,6 +57,7 @@ const FAMILIES: [&str; 56] = [
     "afm7",
     "hrm-text",
     "hy-v4",
+    "qwen4-exp",
     "longcat-sparse",
     "longcat-lite",
     "phi-3-small",

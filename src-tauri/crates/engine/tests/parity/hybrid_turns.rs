@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind of layers, and one without attention.
-const STATES: [&str; 15] = [
+const STATES: [&str; 16] = [
     "qwen3.5",
     "lfm2",
     "granite-hybrid",
@@ -23,6 +23,7 @@ const STATES: [&str; 15] = [
     "plamo2-1b",
     "rwkv7-g1",
     "deepseek-v4",
+    "qwen4-exp",
 ];
 
 async fn ask(engine: &MlxEngine, model: &FolderSource, messages: &[Message]) -> Heard {

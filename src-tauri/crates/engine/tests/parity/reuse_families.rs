@@ -7,7 +7,7 @@ use engine::MlxEngine;
 use protocol::{Engine, FolderSource, KvBits, LoadEvent, LocalEngine, Message, Request, Role, Sampling};
 
 /// One of each kind, for every day.
-const SOME: [&str; 28] = [
+const SOME: [&str; 29] = [
     "gemma4-e2b",
     "gemma4-26b",
     "llama-llama3",
@@ -28,6 +28,7 @@ const SOME: [&str; 28] = [
     "deepseek-v32",
     "minimax-m3",
     "hy-v4",
+    "qwen4-exp",
     "longcat-lite",
     "phi-3-small",
     "nemotron-h",

@@ -12,7 +12,7 @@ use protocol::{
     Priority, Request, Role, Sampling, Thinking,
 };
 
-const FAMILIES: [&str; 35] = [
+const FAMILIES: [&str; 36] = [
     "gemma4-e2b",
     "gemma3-text",
     "llama-llama3",
@@ -35,6 +35,7 @@ const FAMILIES: [&str; 35] = [
     "afm7",
     "hrm-text",
     "hy-v4",
+    "qwen4-exp",
     "longcat-sparse",
     "longcat-lite-long-runs",
     "phi-3-small",

@@ -340,6 +340,8 @@ impl Gemma4Config {
         }
         let (norms, one_kernel) = QkNorm::PerHead.cost();
         LayerCost {
+            beside: Vec::new(),
+            carried: 0,
             mixer: Box::new(AttentionCost {
                 heads: self.num_attention_heads.into(),
                 key_heads: self.key_heads(layer).into(),

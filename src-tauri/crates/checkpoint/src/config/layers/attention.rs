@@ -1,6 +1,7 @@
 //! Softmax attention, `self_attn`.
 
 use crate::config::layers::block_index::BlockIndexConfig;
+use crate::config::layers::mean_index::MeanIndexConfig;
 use crate::config::layers::stripes::StripesConfig;
 use crate::config::limits::{check_head, check_key_heads, check_nonzero, check_positive, check_rotation, check_width};
 use crate::config::rope::RopeConfig;
@@ -64,6 +65,8 @@ pub struct AttentionConfig {
     pub sinks: bool,
     /// The blocks of positions that a query looks at; all if there is none (MiniMax M3).
     pub block_index: Option<BlockIndexConfig>,
+    /// The same by the means of blocks (Qwen 4); no layer has both.
+    pub mean_index: Option<MeanIndexConfig>,
     /// The blocks of positions that each head sees; all if there are none (Phi 3 small).
     pub stripes: Option<StripesConfig>,
 }
@@ -97,6 +100,7 @@ impl AttentionConfig {
             rounded: false,
             sinks: false,
             block_index: None,
+            mean_index: None,
             stripes: None,
         }
     }
@@ -222,6 +226,7 @@ impl AttentionConfig {
         if let Some(index) = &self.block_index {
             index.check(self.key_heads, ropes)?;
         }
+        self.mean_index.map_or(Ok(()), |index| index.check(ropes))?;
         self.stripes.map_or(Ok(()), |stripes| stripes.check())?;
         match self.rope.and_then(|rope| ropes.get(rope)) {
             Some(rope) => check_rotation("partial_rotary_factor", rope.dims, self.head_dim),
@@ -262,7 +267,10 @@ impl AttentionConfig {
             capped: self.softcap.is_some(),
             striped: self.stripes.is_some(),
             bias: self.qkv_bias,
-            index: self.block_index.map(|index| index.cost()),
+            index: match self.mean_index {
+                Some(index) => Some(index.cost()),
+                None => self.block_index.map(|index| index.cost()),
+            },
         }
     }
 }

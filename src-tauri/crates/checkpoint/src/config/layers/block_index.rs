@@ -48,6 +48,7 @@ impl BlockIndexConfig {
         IndexCost {
             heads: self.heads.into(),
             width: self.head_dim.into(),
+            block: 1,
             seen: u64::from(self.block) * u64::from(self.top_k),
         }
     }

@@ -33,6 +33,8 @@ pub struct DeltaNetConfig {
     pub negates: bool,
     /// Decays of each number of a key; `None` if a head has one for all.
     pub channels: Option<ChannelDecays>,
+    /// True if the gate of the output is the logistic function, and not that times the gate.
+    pub logistic: bool,
     /// Added to the mean square in the norm of the output.
     pub norm_eps: f32,
 }

@@ -1,8 +1,9 @@
 //! Several streams between the layers, of which each part reads a mixture and which it writes back to
 //! (arXiv:2409.19606, with the constraint of arXiv:2512.24880).
 
-use crate::config::limits::{check_positive, check_range, check_width};
+use crate::config::limits::{check_nonzero, check_positive, check_range, check_width};
 use crate::error::{unusable, Error};
+use crate::memory::Part;
 
 /// Hyper-connections of a decoder, `attn_hc` and `ffn_hc` of each layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +33,12 @@ pub enum BetweenStreams {
         /// How often it is scaled, columns alone at first.
         iterations: u32,
     },
+    /// They are not, and a part reads their mean, each number of them times a logistic gate; `attn_hyper_connection`,
+    /// `mlp_hyper_connection`, and `hyper_connection_mixer` in place of the last norm (Qwen 4).
+    Gated {
+        /// Width that the gates are projected through.
+        rank: u32,
+    },
     /// They are not: each keeps what it has (Hunyuan 4).
     Kept {
         /// The most that a stream takes of what a part gave.
@@ -45,6 +52,27 @@ impl HyperConfig {
         match self.between {
             BetweenStreams::Balanced { .. } | BetweenStreams::Shares { .. } => (2 + self.streams) * self.streams,
             BetweenStreams::Kept { .. } => 2 * self.streams,
+            BetweenStreams::Gated { .. } => self.streams,
+        }
+    }
+
+    /// True if what the streams end in is normed already.
+    pub fn ends_normed(&self) -> bool {
+        matches!(self.between, BetweenStreams::Gated { .. })
+    }
+
+    /// The matrices of the connections of a layer, where they are more than a few numbers.
+    pub(crate) fn weights(&self, hidden: u64) -> Vec<Part> {
+        let all = u64::from(self.streams) * hidden;
+        match self.between {
+            BetweenStreams::Gated { rank } => {
+                let connection = [
+                    Part::matrix(2 * u64::from(rank), all),
+                    Part::matrix(self.streams.into(), all),
+                ];
+                [connection, connection].concat()
+            }
+            BetweenStreams::Balanced { .. } | BetweenStreams::Shares { .. } | BetweenStreams::Kept { .. } => Vec::new(),
         }
     }
 
@@ -53,6 +81,10 @@ impl HyperConfig {
         check_width("hc_mult", u64::from(self.streams) * u64::from(hidden))?;
         check_positive("hc_eps", self.eps)?;
         match self.between {
+            BetweenStreams::Gated { rank } => {
+                check_nonzero("hc_lowrank", rank)?;
+                check_width("hc_lowrank", rank.into())
+            }
             BetweenStreams::Kept { magnitude } => check_positive("hc_magnitude", magnitude),
             BetweenStreams::Shares { iterations } => check_range("hc_sinkhorn_iters", iterations, 1..=64).map(|_| ()),
             BetweenStreams::Balanced { iterations, bounds } => {

@@ -32,7 +32,6 @@ pub(super) const VISION: &[Model] = &[
     ("Kimi K3", &["kimi_k3"]),
     ("LLM-jp-VL", &["llmjpvl"]),
     ("Mage-VL", &["mage_vl"]),
-    ("MiMo V2", &["mimo_v2"]),
     ("MiniCPM-V and MiniCPM-o", &["minicpmv4_7", "minicpmo"]),
     ("MolmoPoint", &["molmo_point"]),
     ("Moondream", &["moondream1", "moondream2", "moondream3"]),
@@ -48,8 +47,6 @@ pub(super) const VISION: &[Model] = &[
     ("Nemotron Parse", &["nemotron_parse"]),
     ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
-    ("Qwen 4 Exp", &["qwen4_exp"]),
-    ("Step 3.7", &["step3p7"]),
     ("Youtu-VL", &["youtu_vl"]),
     ("ZAYA1-VL", &["zaya1_vl"]),
 ];

@@ -15,6 +15,7 @@ pub(crate) mod internvit;
 pub(crate) mod janus;
 pub(crate) mod llava;
 mod llava_projector;
+pub(crate) mod mimo;
 pub(crate) mod minicpmv;
 pub(crate) mod mllama;
 pub(crate) mod mobilenet;
@@ -40,6 +41,7 @@ pub use idefics2::Idefics2Config;
 pub use internvit::InternVitConfig;
 pub use llava::LlavaConfig;
 pub use llava_projector::LlavaProjector;
+pub use mimo::{MimoVisionConfig, MimoVisionLayer};
 pub use minicpmv::{MiniCpmVisionConfig, MERGE as MINICPM_MERGE};
 pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
@@ -65,6 +67,8 @@ pub enum VisionConfig {
     MoonVit(MoonVitConfig),
     /// LLaVA's and that of models like it.
     Llava(LlavaConfig),
+    /// MiMo V2's.
+    Mimo(MimoVisionConfig),
     /// MiniCPM-V's.
     MiniCpm(MiniCpmVisionConfig),
     /// InternVL's.
@@ -101,6 +105,7 @@ impl VisionConfig {
             | Self::MoonVit(_)
             | Self::InternVit(_)
             | Self::Llava(_)
+            | Self::Mimo(_)
             | Self::MiniCpm(_)
             | Self::Glm(_)
             | Self::Mllama(_)
@@ -137,6 +142,7 @@ impl VisionConfig {
         match self {
             Self::Gemma4(encoder) => encoder.cost(),
             Self::Qwen(encoder) => encoder.cost(),
+            Self::Mimo(encoder) => encoder.cost(),
             Self::Siglip(encoder) => encoder.cost(),
             Self::Pixtral(encoder) => encoder.cost(),
             Self::MoonVit(encoder) => encoder.cost(),

@@ -15,8 +15,8 @@ use crate::layers::{
     each_sequence, marked_attention, scaled_dot_product_attention, split_heads, CappedAttention, Heads, Linear,
     ResidualStream, RmsNorm, ShortConv,
 };
+use crate::models::decoder::attention_index::AttentionIndex;
 use crate::models::decoder::attention_weights::{head_norms, key_conv, qkv_proj, HeadNorms};
-use crate::models::decoder::block_index::{BlockIndex, Question};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::loop_attention::LoopAttention;
 use crate::models::decoder::output_gate::OutputGate;
@@ -62,8 +62,8 @@ pub struct Attention {
     output_norm: Option<RmsNorm>,
     /// `[heads]`.
     sinks: Option<Tensor>,
-    /// The index of the blocks that are looked at.
-    index: Option<BlockIndex>,
+    /// The index of what is looked at.
+    index: Option<AttentionIndex>,
     /// The layer whose keys it reads.
     #[parameters(skip)]
     keys: KeySource,
@@ -94,8 +94,7 @@ impl Attention {
         let capped = |cap| CappedAttention::new(cap, scale, loading.dtype);
         let capped = config.softcap.map(capped).transpose()?;
         loading.weights.materialize(capped.tensors())?;
-        let index = |index| BlockIndex::load(index, path, loading);
-        let index = config.block_index.as_ref().map(index).transpose()?;
+        let index = AttentionIndex::load(config, path, loading)?;
         let rounding = Rounding::load(config, path, loading)?;
         let sub_norm = format!("{path}.attn_sub_norm");
         let eps = loading.config.norm.eps;
@@ -144,7 +143,7 @@ impl Attention {
             return Vec::new();
         }
         let conv = self.conv.as_ref().map(|_| Cache::Recurrent(RecurrentCache::default()));
-        let index = self.index.as_ref().map(|_| BlockIndex::cache());
+        let index = self.index.as_ref().map(AttentionIndex::cache);
         [self.cache(again)].into_iter().chain(conv).chain(index).collect()
     }
 
@@ -189,9 +188,8 @@ impl Attention {
         };
         let (all, asked) = match &self.index {
             Some(index) => {
-                let end = all.dim(1) - index.projected();
-                let question = index.read(&all.slice(1, end, all.dim(1))?, step)?;
-                (all.slice(1, 0, end)?, Some((index, question)))
+                let (rest, asked) = index.split(&all, step)?;
+                (rest, Some((index, asked)))
             }
             None => (all, None),
         };
@@ -232,7 +230,13 @@ impl Attention {
         let attended = match by_kernel {
             Some(attended) => attended,
             None => match &asked {
-                Some(asked) => self.attend_chosen(asked, &queries, (&keys, &values), step, (caches, beside))?,
+                Some(_) if recording::is_on() => {
+                    return Err(mlx::Error::Unsupported("a recorded step with an index".into()));
+                }
+                Some((index, asked)) => {
+                    let pass = (step, self.scale, self.mask);
+                    index.attend(asked, (&queries, &keys, &values), pass, (caches, beside))?
+                }
                 None => self.attend(&queries, (&keys, &values), step, caches)?,
             },
         };
@@ -283,26 +287,6 @@ impl Attention {
             || self.index.is_some()
             || self.looped.is_some();
         rests || self.conv.is_some() || self.value_width != self.width
-    }
-
-    /// Attention of each sequence to the blocks that an index chooses.
-    fn attend_chosen(
-        &self,
-        (index, asked): &(&BlockIndex, Question),
-        queries: &Tensor,
-        (keys, values): (&Tensor, &Tensor),
-        step: &Step<'_>,
-        (caches, of_index): (&mut [&mut Cache], &mut [&mut Cache]),
-    ) -> Result<Tensor> {
-        if recording::is_on() {
-            return Err(mlx::Error::Unsupported("a recorded step with an index".into()));
-        }
-        each_sequence(caches, |rows, cache| {
-            let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
-            let index_keys = of_index[rows.index()].update_index(&rows.of(&asked.keys)?)?;
-            let asked = (&rows.of(&asked.queries)?, &index_keys);
-            index.attend(asked, (&rows.of(queries)?, &seen), self.scale, &step.masks[self.mask])
-        })
     }
 
     /// Attention of each sequence by its own cache, `[rows, heads · width]`.

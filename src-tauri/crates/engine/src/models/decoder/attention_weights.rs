@@ -98,6 +98,10 @@ pub(super) fn qkv_proj(
         ];
         parts.extend(of_index.map(|(name, width)| Projection::new(part(name), width as i32)));
     }
+    if let Some(index) = config.mean_index {
+        let width = (index.heads + 1) * index.head_dim;
+        parts.push(Projection::new(part("indexer.index_qk_proj"), width as i32));
+    }
     Linear::load_rows(loading.weights, &parts, loading.config.hidden_size as i32)
 }
 

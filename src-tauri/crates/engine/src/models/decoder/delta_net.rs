@@ -128,7 +128,7 @@ impl DeltaNet {
             gate_widths: rank.map_or([values, decays], |rank| [rank, rank]),
             decay_width,
             lower_bound: Tensor::optional_scalar(lower_bound, Dtype::Float32)?,
-            logistic: channels.is_some(),
+            logistic: config.logistic,
             conv1d,
             unit_norm: RmsNorm::new(Tensor::from_f32(&unit, &[key_width]), UNIT_EPS / key_width as f32),
             dt_bias,

@@ -104,6 +104,8 @@ impl DraftHead {
         let step = Step {
             sequences: 1,
             ropes: &self.ropes,
+            next: Vec::new(),
+            positions: None,
             rotations: self.ropes.iter().map(|rope| rope.at(offset, rows)).collect(),
             masks: vec![caches[0].mask(rows, None)?],
             chunks: Vec::new(),

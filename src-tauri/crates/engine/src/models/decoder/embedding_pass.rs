@@ -19,7 +19,8 @@ use crate::models::pass::{mask, Pass};
 pub(super) fn packs(config: &DecoderConfig) -> bool {
     let mixes = |mixer: &Mixer| match mixer {
         Mixer::Attention(attention) => {
-            attention.query_scaling.is_none() && attention.block_index.is_none() && attention.stripes.is_none()
+            let chooses = attention.block_index.is_some() || attention.mean_index.is_some();
+            attention.query_scaling.is_none() && !chooses && attention.stripes.is_none()
         }
         _ => false,
     };
@@ -87,6 +88,8 @@ impl Decoder {
         let step = Step {
             sequences: 1,
             ropes: &self.ropes,
+            next: vec![0],
+            positions: None,
             rotations: self.ropes.iter().map(|rope| rope.at(0, rows)).collect(),
             masks: pass.masks.clone(),
             chunks: Vec::new(),

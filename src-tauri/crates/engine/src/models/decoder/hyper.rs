@@ -7,14 +7,25 @@ use mlx::tensor::Tensor;
 use mlx::{Dtype, Result};
 
 use crate::error;
+use crate::models::decoder::gated_streams::GatedStreams;
 use crate::models::decoder::load_context::LoadContext;
-use crate::weights::Weights;
 
 /// Several streams at their beginning and at their end.
 #[derive(Parameters)]
 pub(super) struct Streams {
     count: i32,
-    head: Option<StreamHead>,
+    end: StreamEnd,
+}
+
+/// What the last norm reads of the streams, or in its place.
+#[derive(Parameters)]
+enum StreamEnd {
+    /// Their mean.
+    Mean,
+    /// Their sum by shares.
+    Shares(StreamHead),
+    /// Their mean by gates, which is normed.
+    Gated(Box<GatedStreams>),
 }
 
 /// The shares of the streams in what the last norm reads.
@@ -31,7 +42,16 @@ struct StreamHead {
 
 /// The connection of one part of a layer.
 #[derive(Parameters)]
-pub(super) struct HyperConnection {
+pub(super) enum HyperConnection {
+    /// By shares of whole streams.
+    Shares(Box<SharedStreams>),
+    /// By gates of their numbers.
+    Gated(Box<GatedStreams>),
+}
+
+/// A connection by shares of whole streams.
+#[derive(Parameters)]
+pub(super) struct SharedStreams {
     streams: i32,
     /// Added to the mean square of all streams.
     norm_eps: f32,
@@ -66,14 +86,22 @@ pub(super) struct Written {
 }
 
 impl Streams {
-    /// Loads `hc_head` with `hc_head_fn`, `hc_head_base` and `hc_head_scale`, if the streams have shares at their end.
-    pub(super) fn load(
-        config: &HyperConfig,
-        hidden: i32,
-        norm_eps: f32,
-        weights: &mut Weights<'_>,
-    ) -> error::Result<Self> {
-        let count = config.streams as i32;
+    /// Loads `hc_head` with `hc_head_fn`, `hc_head_base` and `hc_head_scale`, if the streams have shares at their end,
+    /// or `hyper_connection_mixer`.
+    pub(super) fn load(config: &HyperConfig, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+        let (count, hidden, norm_eps) = (
+            config.streams as i32,
+            loading.config.hidden_size as i32,
+            loading.config.norm.eps,
+        );
+        if let BetweenStreams::Gated { rank } = config.between {
+            let end = gated("hyper_connection_mixer", rank, false, loading)?;
+            return Ok(Self {
+                count,
+                end: StreamEnd::Gated(Box::new(end)),
+            });
+        }
+        let weights = &mut *loading.weights;
         let mut head = || -> error::Result<StreamHead> {
             let mut take = |name: &str, shape: &[i32]| -> error::Result<Tensor> {
                 let stored = weights.take(&format!("hc_head.hc_head_{name}"), shape)?;
@@ -88,8 +116,11 @@ impl Streams {
                 eps: Tensor::scalar(config.eps, Dtype::Float32)?,
             })
         };
-        let head = config.head.then(&mut head).transpose()?;
-        let streams = Self { count, head };
+        let end = match config.head {
+            true => StreamEnd::Shares(head()?),
+            false => StreamEnd::Mean,
+        };
+        let streams = Self { count, end };
         weights.materialize(streams.tensors())?;
         Ok(streams)
     }
@@ -103,9 +134,13 @@ impl Streams {
 
     /// Their mean, or the sum of their shares, `[rows, hidden]`.
     pub(super) fn end(&self, streams: &Tensor) -> Result<Tensor> {
-        let Some(head) = &self.head else {
-            let share = Tensor::scalar(1.0 / self.count as f32, streams.dtype())?;
-            return streams.sum(1, false)?.mul(&share);
+        let head = match &self.end {
+            StreamEnd::Mean => {
+                let share = Tensor::scalar(1.0 / self.count as f32, streams.dtype())?;
+                return streams.sum(1, false)?.mul(&share);
+            }
+            StreamEnd::Gated(gated) => return Ok(gated.read(streams)?.0),
+            StreamEnd::Shares(head) => head,
         };
         let numbers = normed(streams, head.norm_eps)?.matmul(&head.mixing)?;
         let shares = numbers.mul(&head.scale)?.add(&head.base)?.sigmoid()?.add(&head.eps)?;
@@ -127,9 +162,58 @@ fn summed(streams: &Tensor, shares: &Tensor) -> Result<Tensor> {
     sum.astype(streams.dtype())
 }
 
+/// A connection by gates below `path`.
+fn gated(path: &str, rank: u32, written: bool, loading: &mut LoadContext<'_, '_>) -> error::Result<GatedStreams> {
+    let config = loading.config;
+    let streams = config.hyper.map_or(1, |hyper| hyper.streams) as i32;
+    let shape = (streams, config.hidden_size as i32, rank as i32);
+    GatedStreams::load(path, shape, config.norm, written, (loading.weights, loading.dtype))
+}
+
 impl HyperConnection {
+    /// The connection of the mixer or of the network of a layer: `attn_hc` or `ffn_hc` below `path`, or those by gates.
+    pub(super) fn load(
+        config: &HyperConfig,
+        path: &str,
+        network: bool,
+        loading: &mut LoadContext<'_, '_>,
+    ) -> error::Result<Self> {
+        let name = |of_mixer: &str, of_network: &str| format!("{path}.{}", if network { of_network } else { of_mixer });
+        Ok(match config.between {
+            BetweenStreams::Gated { rank } => {
+                let path = name("attn_hyper_connection", "mlp_hyper_connection");
+                Self::Gated(Box::new(gated(&path, rank, true, loading)?))
+            }
+            BetweenStreams::Balanced { .. } | BetweenStreams::Shares { .. } | BetweenStreams::Kept { .. } => {
+                let path = name("attn_hc", "ffn_hc");
+                Self::Shares(Box::new(SharedStreams::load(config, &path, loading)?))
+            }
+        })
+    }
+
+    /// The mixture `[rows, hidden]` of streams `[rows, streams, hidden]` that its part reads, and how that is written
+    /// back.
+    pub(super) fn read(&self, streams: &Tensor) -> Result<(Tensor, Written)> {
+        let gated = match self {
+            Self::Shares(shared) => return shared.read(streams),
+            Self::Gated(gated) => gated,
+        };
+        let (read, shares) = gated.read(streams)?;
+        let written = Written {
+            shares: match shares {
+                Some(shares) => shares,
+                None => unreachable!("a part of a layer is written back"),
+            },
+            kept: streams.clone(),
+            dtype: streams.dtype(),
+        };
+        Ok((read, written))
+    }
+}
+
+impl SharedStreams {
     /// Loads `hc_fn`, `hc_base` and `hc_scale` below `path`.
-    pub(super) fn load(config: &HyperConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
+    fn load(config: &HyperConfig, path: &str, loading: &mut LoadContext<'_, '_>) -> error::Result<Self> {
         let (streams, numbers) = (config.streams as i32, config.numbers() as i32);
         let hidden = loading.config.hidden_size as i32;
         let scalar = |number: f32| Tensor::scalar(number, Dtype::Float32);
@@ -139,6 +223,7 @@ impl HyperConnection {
         let base = loading.weights.take(&format!("{path}.hc_base"), &[numbers])?;
         let count = streams as usize;
         let (spans, magnitude, balance) = match config.between {
+            BetweenStreams::Gated { .. } => unreachable!("it is loaded as what it is"),
             BetweenStreams::Kept { magnitude } => (vec![count, count], magnitude, None),
             BetweenStreams::Balanced { iterations, bounds } => {
                 let bounds = Some([scalar(bounds.0)?, scalar(bounds.1)?]);
@@ -165,7 +250,9 @@ impl HyperConnection {
         // One family reads and writes streams in the type of the model, others in 32 bits.
         let dtype = match config.between {
             BetweenStreams::Balanced { .. } => loading.dtype,
-            BetweenStreams::Kept { .. } | BetweenStreams::Shares { .. } => Dtype::Float32,
+            BetweenStreams::Gated { .. } | BetweenStreams::Kept { .. } | BetweenStreams::Shares { .. } => {
+                Dtype::Float32
+            }
         };
         let connection = Self {
             streams,
@@ -181,9 +268,8 @@ impl HyperConnection {
         Ok(connection)
     }
 
-    /// The mixture `[rows, hidden]` of streams `[rows, streams, hidden]` that its part reads, and how that is written
-    /// back.
-    pub(super) fn read(&self, streams: &Tensor) -> Result<(Tensor, Written)> {
+    /// The mixture that its part reads, and how that is written back.
+    fn read(&self, streams: &Tensor) -> Result<(Tensor, Written)> {
         let (rows, count, dtype) = (streams.dim(0), self.streams, streams.dtype());
         let flat = normed(streams, self.norm_eps)?.astype(self.mixing.dtype())?;
         let numbers = flat.matmul(&self.mixing)?.astype(Dtype::Float32)?;

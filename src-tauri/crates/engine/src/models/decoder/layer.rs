@@ -14,6 +14,7 @@ use crate::models::decoder::cross_attention::CrossAttention;
 use crate::models::decoder::embedder::InputGate;
 use crate::models::decoder::feed_forward::FeedForward;
 use crate::models::decoder::hyper::HyperConnection;
+use crate::models::decoder::layer_runs::LayerRuns;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mixer::Mixer;
 use crate::models::decoder::norm::{self, Norm};
@@ -36,6 +37,8 @@ pub(super) struct Layer {
     input_gate: Option<InputGate>,
     /// The connections of the mixer and of the network with several streams.
     connections: Option<[HyperConnection; 2]>,
+    /// Tables of runs of tokens that it reads before its mixer.
+    runs: Option<LayerRuns>,
     /// True if the network reads the stream as it was before the mixer, normed as for the mixer if it has no norm.
     parallel: bool,
     /// The places of its caches among those of a sequence.
@@ -61,6 +64,7 @@ impl Layer {
             ],
             NormPlacement::Parallel => [Some("input_layernorm"), None, None, None],
             NormPlacement::ParallelPair => [Some("input_layernorm"), None, Some("post_attention_layernorm"), None],
+            NormPlacement::Absent => [None; 4],
             NormPlacement::BeforeNetwork => [None, None, Some("post_attention_layernorm"), None],
             NormPlacement::Single => match config.mixer {
                 decoder::Mixer::Absent => [None, None, Some("input_layernorm"), None],
@@ -93,7 +97,9 @@ impl Layer {
         let pre_feed_forward_norm =
             pre_feed_forward_norm.filter(|_| config.feed_forward != decoder::FeedForward::Absent);
         let mixer = Mixer::load(&config.mixer, layer, loading)?;
+        let runs = LayerRuns::load(layer, loading)?;
         let first = loading.caches;
+        loading.caches += usize::from(runs.is_some());
         loading.caches += mixer.as_ref().map_or(0, |mixer| mixer.caches(false).len());
         Ok(Self {
             caches: first..loading.caches,
@@ -106,13 +112,16 @@ impl Layer {
             gains: gains(layer, loading)?,
             input_gate: InputGate::load(layer, loading)?,
             connections: connections(layer, loading)?,
+            runs,
             feed_forward: FeedForward::load(&config.feed_forward, layer, loading)?,
         })
     }
 
     /// Its empty caches for one sequence in the first loop, or in those after it.
     pub(super) fn caches(&self, again: bool) -> Vec<Cache> {
-        self.mixer.as_ref().map_or_else(Vec::new, |mixer| mixer.caches(again))
+        let mixer = self.mixer.as_ref().map_or_else(Vec::new, |mixer| mixer.caches(again));
+        let runs = self.runs.as_ref().map(|_| LayerRuns::cache());
+        mixer.into_iter().chain(runs).collect()
     }
 
     /// The index of its mask in the first loop, or in those after it; the first of its caches tells it.
@@ -168,6 +177,13 @@ impl Layer {
             (&self.connections, &self.mixer, &self.feed_forward)
         else {
             return Ok(streams);
+        };
+        let (streams, caches) = match (&self.runs, step.ids) {
+            (Some(runs), Some(ids)) => {
+                let (caches, of_runs) = caches.split_at_mut(caches.len() - step.sequences);
+                (runs.add(&streams, ids, of_runs)?, caches)
+            }
+            _ => (streams, caches),
         };
         let (read, written) = of_mixer.read(&streams)?;
         let mixed = norm::read(
@@ -272,8 +288,9 @@ fn connections(layer: usize, loading: &mut LoadContext<'_, '_>) -> error::Result
     let Some(hyper) = loading.config.hyper else {
         return Ok(None);
     };
-    let mut load = |name: &str| HyperConnection::load(&hyper, &format!("layers.{layer}.{name}"), loading);
-    Ok(Some([load("attn_hc")?, load("ffn_hc")?]))
+    let path = format!("layers.{layer}");
+    let mut load = |network: bool| HyperConnection::load(&hyper, &path, network, loading);
+    Ok(Some([load(false)?, load(true)?]))
 }
 
 /// The learned factors of a layer, one number each.

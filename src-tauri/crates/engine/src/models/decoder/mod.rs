@@ -5,6 +5,7 @@
 //! [`Mixer`](mixer::Mixer) or [`FeedForward`](feed_forward::FeedForward), and one arm in each `match` of its file.
 
 mod attention;
+mod attention_index;
 mod attention_weights;
 mod block_index;
 mod by_head;
@@ -17,17 +18,20 @@ mod embedder;
 mod embedding_pass;
 mod feed_forward;
 mod gated_conv;
+mod gated_streams;
 mod hyper;
 mod indexer;
 mod joint;
 mod key_conv;
 mod layer;
 mod layer_order;
+mod layer_runs;
 mod lightning;
 mod load_context;
 mod loop_attention;
 mod mamba;
 mod mamba2;
+mod mean_index;
 mod mixer;
 mod mla;
 mod mlp;
@@ -153,7 +157,10 @@ impl Decoder {
             offset: config.norm.offset && !config.norm.last_as_is,
             ..config.norm
         };
-        let norm = Norm::load(weights, "norm", hidden, last, dtype)?;
+        let norm = match config.hyper.is_some_and(|hyper| hyper.ends_normed()) {
+            true => Norm::Absent,
+            false => Norm::load(weights, "norm", hidden, last, dtype)?,
+        };
         let scalar = |value: Option<f32>| value.map(|value| Tensor::scalar(value, dtype)).transpose();
         let embeddings = vocabulary + config.read_only_tokens as i32;
         let embed_tokens = Embedding::load(weights, "embed_tokens", embeddings, hidden)?;
@@ -184,7 +191,7 @@ impl Decoder {
             windows: &mut windows,
             caches: 0,
         };
-        let streams = |hyper: HyperConfig| Streams::load(&hyper, hidden, config.norm.eps, loading.weights);
+        let streams = |hyper: HyperConfig| Streams::load(&hyper, &mut loading);
         let streams = config.hyper.map(streams).transpose()?;
         let numbers = (0..).filter(|number| !config.absent_layers.contains(number));
         let layers: Vec<Layer> = numbers
@@ -377,6 +384,7 @@ impl Decoder {
             sequences: sequences.len(),
             ropes: &self.ropes,
             rotations: self.ropes.iter().map(rotation).collect::<Result<_>>()?,
+            positions: input.positions,
             masks: self
                 .windows
                 .iter()
@@ -390,6 +398,7 @@ impl Decoder {
                 None => Vec::new(),
             },
             query_scaling: offsets.iter().map(scale).collect(),
+            next,
             again: false,
             first_loop: RefCell::default(),
             chosen: RefCell::default(),
@@ -445,8 +454,10 @@ fn ropes(config: &DecoderConfig, dtype: Dtype, weights: &mut Weights<'_>) -> err
             decoder::Mixer::Lightning(lightning) if lightning.rope == index => Some(lightning.width),
             mixer => mixer.attention().and_then(|attention| {
                 let own = (attention.rope == Some(index)).then_some(attention.head_dim);
-                let of_index = attention.block_index.filter(|blocks| blocks.rope == index);
-                own.or(of_index.map(|blocks| blocks.head_dim))
+                let blocks = attention.block_index.filter(|blocks| blocks.rope == index);
+                let means = attention.mean_index.filter(|means| means.rope == index);
+                let of_index = blocks.map(|blocks| blocks.head_dim);
+                own.or(of_index).or(means.map(|means| means.head_dim))
             }),
         })
     };

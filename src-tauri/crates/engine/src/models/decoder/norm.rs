@@ -14,6 +14,8 @@ use crate::weights::Weights;
 pub(super) enum Norm {
     Rms(RmsNorm),
     Layer(LayerNorm),
+    /// None: what it would read is normed already.
+    Absent,
 }
 
 impl Norm {
@@ -46,6 +48,7 @@ impl Norm {
         match self {
             Self::Rms(norm) => norm.forward(x),
             Self::Layer(norm) => norm.forward(x),
+            Self::Absent => Ok(x.clone()),
         }
     }
 
@@ -54,6 +57,7 @@ impl Norm {
         match self {
             Self::Rms(norm) => stream.normed(Some(norm)),
             Self::Layer(norm) => norm.forward(stream.sum()?),
+            Self::Absent => Ok(stream.sum()?.clone()),
         }
     }
 }
@@ -68,6 +72,6 @@ pub(super) fn read<T>(
     match norm {
         Some(Norm::Rms(norm)) => part(stream, Some(norm)),
         Some(norm @ Norm::Layer(_)) => part(&mut ResidualStream::new(norm.of(stream)?), None),
-        None => part(stream, None),
+        Some(Norm::Absent) | None => part(stream, None),
     }
 }

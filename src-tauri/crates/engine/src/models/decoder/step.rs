@@ -8,7 +8,7 @@ use mlx::tensor::Tensor;
 use mlx::Result;
 
 use crate::cache::{composes, seen, KvView};
-use crate::layers::{Rope, Rotation};
+use crate::layers::{Position, Rope, Rotation};
 use crate::models::ChunkImage;
 
 /// Everything that all layers share in one step.
@@ -16,6 +16,9 @@ pub(super) struct Step<'a> {
     /// The number of sequences. If there are several, each has one row.
     pub(super) sequences: usize,
     pub(super) ropes: &'a [Rope],
+    /// The position of the next token of each sequence, and of each token if that is more than a number.
+    pub(super) next: Vec<usize>,
+    pub(super) positions: Option<&'a [Position]>,
     pub(super) rotations: Vec<Rotation>,
     /// One per window, for every sequence: one that has a single row sees all of its keys.
     pub(super) masks: Vec<Mask>,
@@ -56,6 +59,17 @@ pub(super) enum Chosen {
 }
 
 impl Step<'_> {
+    /// The positions of the next `length` tokens of a sequence.
+    pub(super) fn positions(&self, sequence: usize, length: usize) -> Vec<Position> {
+        match self.positions {
+            Some(positions) => positions.to_vec(),
+            None => {
+                let next = self.next[sequence];
+                (next..next + length).map(|place| [place as f32; 4]).collect()
+            }
+        }
+    }
+
     /// Keeps the positions that an index chose for the queries of a sequence.
     pub(super) fn keep_chosen(&self, sequence: usize, chosen: &Chosen) {
         let mut kept = self.chosen.borrow_mut();

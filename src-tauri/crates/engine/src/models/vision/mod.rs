@@ -15,6 +15,7 @@ mod idefics2;
 mod internvit;
 mod linear;
 mod llava;
+mod mimo;
 mod minicpmv;
 mod mllama;
 mod mobilenet;
@@ -103,6 +104,8 @@ pub enum VisionTower {
     MoonVit(moonvit::MoonVit),
     /// LLaVA's and that of models like it.
     Llava(llava::LlavaTower),
+    /// MiMo V2's.
+    Mimo(mimo::MimoTower),
     /// MiniCPM-V's.
     MiniCpm(Box<minicpmv::MiniCpmTower>),
     /// InternVL's.
@@ -133,6 +136,7 @@ impl VisionTower {
         let tower = match config {
             VisionConfig::Gemma4(config) => Self::Gemma4(gemma4::Gemma4Tower::load(config, hidden, weights)?),
             VisionConfig::Qwen(config) => Self::Qwen(qwen::QwenTower::load(config, hidden, weights)?),
+            VisionConfig::Mimo(config) => Self::Mimo(mimo::MimoTower::load(config, hidden, weights)?),
             VisionConfig::Siglip(config) => Self::Siglip(siglip::Siglip::load(config, hidden, weights)?),
             VisionConfig::Pixtral(config) => Self::Pixtral(pixtral::Pixtral::load(config, hidden, weights)?),
             VisionConfig::MoonVit(config) => Self::MoonVit(moonvit::MoonVit::load(config, hidden, weights)?),
@@ -192,6 +196,7 @@ impl VisionTower {
             let encoded = match self {
                 Self::Gemma4(tower) => tower.encode(&input, hook),
                 Self::Qwen(tower) => tower.encode(&input, hook),
+                Self::Mimo(tower) => tower.encode(&input, hook),
                 Self::Siglip(tower) => tower.encode(&input, hook),
                 Self::Pixtral(tower) => tower.encode(&input, hook),
                 Self::MoonVit(tower) => tower.encode(&input, hook),
