@@ -41,7 +41,7 @@ def write_tokenizer(folder, pre, out):
     model, added = tokenizer["model"], {token["id"]: token for token in tokenizer["added_tokens"]}
     by_id = {id: text for text, id in model["vocab"].items()} | {id: token["content"] for id, token in added.items()}
     writer = GGUFWriter(out, "llama")
-    tokens, kinds, scores, ranks = [], [], [], {}
+    tokens, kinds, scores, ranks, pieces = [], [], [], {}, pre in ("spm", "gemma4")
     for rank, merge in enumerate(model["merges"]):
         ranks.setdefault("".join(merge.split(" ") if isinstance(merge, str) else merge), rank)
     for id in range(max(by_id) + 1):
@@ -50,9 +50,9 @@ def write_tokenizer(folder, pre, out):
             kind = TokenType.CONTROL if added[id]["special"] else TokenType.USER_DEFINED
             if pre == "spm" and kind == TokenType.USER_DEFINED:
                 text = text.replace("▁", " ")
-        if pre == "spm" and text == model["unk_token"]:
+        if pieces and text == model["unk_token"]:
             kind = TokenType.UNKNOWN
-        elif pre == "spm" and len(text) == 6 and text.startswith("<0x"):
+        elif pieces and len(text) == 6 and text.startswith("<0x"):
             kind = TokenType.BYTE
         tokens.append(text)
         kinds.append(kind)
@@ -65,7 +65,7 @@ def write_tokenizer(folder, pre, out):
         first = tokenizer["normalizer"].get("normalizers", [{}])[0]
         writer.add_add_space_prefix(first.get("type") == "Prepend")
     else:
-        writer.add_tokenizer_model("gpt2")
+        writer.add_tokenizer_model("gemma4" if pieces else "gpt2")
         writer.add_tokenizer_pre(pre)
         pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"]]
         writer.add_token_merges([" ".join(pair) for pair in pairs])

@@ -179,6 +179,7 @@ fn tokenizers_of_larger_models_make_the_same_tokens() {
     for (package, pre) in [
         ("llama2", "spm"),
         ("gemma3", "spm"),
+        ("gemma3", "gemma4"),
         ("llama3", "llama-bpe"),
         ("qwen3", "qwen2"),
         ("gptoss", "gpt-4o"),
