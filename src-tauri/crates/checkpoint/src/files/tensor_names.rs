@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 31] = [
+const UNUSED: [&str; 33] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
