@@ -10,6 +10,7 @@ else in 32 bit floats, where that is another one, and OUT/NAME.safetensors the f
   native   logits of every position as the files are: packed weights and their own number format
 """
 import argparse
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -23,6 +24,7 @@ import mlx.core as mx
 import mlx_lm
 from mlx_lm.models.cache import make_prompt_cache
 
+from larger import larger
 from oracle import is_of_mlx_vlm, load_in_f32, load_model
 from random_model import write_model
 from tokens import write_tokenizer
@@ -118,16 +120,21 @@ def main():
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument("--only", help="names of variants, with commas")
     parser.add_argument("--folders", action="store_true", help="write the models and compute nothing")
+    parser.add_argument("--larger", action="store_true", help="write models that are less tiny")
     args = parser.parse_args()
 
     names = [variant.name for variant in VARIANTS]
     wanted = args.only.split(",") if args.only else names
     unknown = set(wanted) - set(names)
     assert not unknown, f"no such variants: {unknown}"
+    variants = [variant for variant in VARIANTS if variant.name in wanted]
+    if args.larger:
+        # Layouts may know the sizes of tiny models.
+        variants = [dataclasses.replace(variant, config=larger(variant.config), layout=()) for variant in variants]
     # Processes that share nothing: MLX does not survive a fork.
     processes = ProcessPoolExecutor(min(os.cpu_count() or 1, 4), multiprocessing.get_context("spawn"), prepare)
     with processes:
-        rows = [processes.submit(write, variant, args.out, args.seed, args.folders) for variant in VARIANTS if variant.name in wanted]
+        rows = [processes.submit(write, variant, args.out, args.seed, args.folders) for variant in variants]
         table = [row.result() for row in rows]
     versions = {"mlx": mx.__version__, "mlx-lm": mlx_lm.__version__}
     (args.out / "table.json").write_text(json.dumps({"versions": versions, "variants": table}, indent=1))

@@ -14,13 +14,17 @@ use serde_json::Value;
 type Types = BTreeSet<&'static str>;
 
 /// The columns of what was measured, and the checks that they show.
-const CHECKS: [(&str, &str); 5] = [
+const CHECKS: [(&str, &str); 6] = [
     ("logits", "logits"),
     ("KV 8", "kv 8"),
     ("batch", "batch"),
     ("turns", "turns"),
     ("drafts", "drafts"),
+    ("memory", "memory"),
 ];
+
+/// Those of them that models with images have.
+const CHECKS_WITH_IMAGES: [&str; 4] = ["logits", "kv 8", "batch", "turns"];
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(path)
@@ -199,6 +203,7 @@ impl Measured {
 
     fn cell(&self, family: &SupportedFamily, check: &str) -> String {
         match self.of(family, check) {
+            Some(off) if check == "memory" => format!("{:.0}%", off * 100.0),
             Some(0.0) => "✓".to_owned(),
             Some(figure) => format!("{figure:.0e}"),
             None => "–".to_owned(),
@@ -308,9 +313,18 @@ fn the_tables_of_supported_models_are_fresh() {
 #[test]
 fn every_type_that_is_compared_was_measured() {
     let (compared, measured) = (Compared::written(), Measured::read());
+    let lacks = |family: &SupportedFamily, types: &Types, checks: &[&str]| {
+        let mut names = family.model_types.iter();
+        names.any(|name| types.contains(name)) && checks.iter().any(|check| measured.of(family, check).is_none())
+    };
+    // Memory is not measured yet for most models whose layers carry states.
+    let checks = CHECKS.map(|(_, check)| check);
+    let checks: Vec<&str> = checks.into_iter().filter(|check| *check != "memory").collect();
     let missing: Vec<_> = supported_families()
-        .filter(|family| family.model_types.iter().any(|name| compared.text.contains(name)))
-        .filter(|family| CHECKS.iter().any(|(_, check)| measured.of(family, check).is_none()))
+        .filter(|family| {
+            lacks(family, &compared.text, &checks)
+                || (family.vision && lacks(family, &compared.vision, &CHECKS_WITH_IMAGES))
+        })
         .map(|family| family.name)
         .collect();
     assert!(missing.is_empty(), "`./dev model-figures` has not measured {missing:?}");

@@ -144,6 +144,7 @@ impl EncoderConfig {
                 capped: false,
                 striped: false,
                 bias: true,
+                out_bias: true,
                 index: None,
             }),
             feed_forwards: vec![Box::new(DenseCost {

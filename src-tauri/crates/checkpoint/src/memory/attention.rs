@@ -39,8 +39,10 @@ pub(crate) struct AttentionCost {
     pub capped: bool,
     /// True if each head sees other positions, which no kernel hides.
     pub striped: bool,
-    /// True if its projections have biases.
+    /// True if queries, keys and values have biases.
     pub bias: bool,
+    /// True if the output has one.
+    pub out_bias: bool,
     /// The index of the blocks that are looked at.
     pub index: Option<IndexCost>,
 }
@@ -109,9 +111,12 @@ impl AttentionCost {
             Keys::Own | Keys::AreValues => queries + keys,
         };
         if pass.workload.backend == Backend::Cpu && self.bias && !pass.norms_apart {
-            // The norm is no part of a product with a bias, which is added in place.
+            // The norm is no part of a product with a bias, which the kernel adds. With one at the output too, as gpt-oss has
+            // them, memory was measured as if runs of kernels ended here.
             pass.make_by_kernel(pass.hidden);
-            pass.in_place(1);
+            if self.out_bias {
+                pass.in_place(1);
+            }
         }
         pass.product(pass.hidden, self.projected());
         if self.key_conv {
@@ -167,7 +172,7 @@ impl AttentionCost {
             pass.hold_end_of_run(outputs);
         }
         pass.product(outputs, pass.hidden);
-        if self.bias {
+        if self.out_bias || self.bias && pass.workload.backend != Backend::Cpu {
             pass.in_place(1);
         }
     }

@@ -6,6 +6,7 @@ mod common;
 
 mod card;
 mod estimate;
+mod estimate_families;
 mod packed_weights;
 mod several_models;
 mod soak;

@@ -9,11 +9,16 @@ fn file() -> Option<PathBuf> {
     std::env::var_os("PONDER_MODEL_FIGURES").map(PathBuf::from)
 }
 
+/// True if figures are wanted.
+pub fn wanted() -> bool {
+    file().is_some()
+}
+
 /// These variants, or all of them if figures are wanted.
 pub fn or_all<'a>(daily: &[&'a str]) -> Vec<&'a str> {
-    match file() {
-        Some(_) => Vec::new(),
-        None => daily.to_vec(),
+    match wanted() {
+        true => Vec::new(),
+        false => daily.to_vec(),
     }
 }
 

@@ -100,16 +100,25 @@ pub struct Figures {
 impl Written {
     /// Has the variants called `only` written, or all of them. `folders` leaves out what mlx-lm computes.
     pub fn new(python: &Path, seed_of_models: u64, only: &[&str], folders: bool) -> Self {
-        let shared = computed("families").filter(|_| seed_of_models == seed());
-        let (folder, own) = match shared {
-            Some(folder) => (folder, None),
-            None => {
-                let folder = tempfile::tempdir().unwrap();
-                let flags: &[&str] = if folders { &["--folders"] } else { &[] };
-                write(python, "families.py", folder.path(), seed_of_models, only, flags);
-                (folder.path().to_owned(), Some(folder))
-            }
-        };
+        if let Some(folder) = computed("families").filter(|_| seed_of_models == seed()) {
+            return Self::read(folder, None, only);
+        }
+        let flags: &[&str] = if folders { &["--folders"] } else { &[] };
+        Self::made(python, seed_of_models, only, flags)
+    }
+
+    /// Has models written that are less tiny, and nothing computed.
+    pub fn larger(python: &Path, only: &[&str]) -> Self {
+        Self::made(python, seed(), only, &["--folders", "--larger"])
+    }
+
+    fn made(python: &Path, seed_of_models: u64, only: &[&str], flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write(python, "families.py", folder.path(), seed_of_models, only, flags);
+        Self::read(folder.path().to_owned(), Some(folder), only)
+    }
+
+    fn read(folder: PathBuf, own: Option<tempfile::TempDir>, only: &[&str]) -> Self {
         let table = std::fs::read_to_string(folder.join("table.json")).unwrap();
         let mut table: Table = serde_json::from_str(&table).unwrap();
         table

@@ -242,17 +242,20 @@ async fn greedy_answers_of_four_families_are_the_same_with_and_without_drafts() 
             }
         }
         engines.unload().await;
+        let mut of_all = BTreeMap::<_, [u32; 2]>::new();
         for ((by, kind), sum) in sums {
             println!(
                 "report: drafted answers: {name}, {by:?}, {kind}: {} of {} draft tokens accepted in {} steps",
                 sum.accepted_draft_tokens, sum.draft_tokens, sum.decode_steps
             );
-            let wrong = sum.draft_tokens - sum.accepted_draft_tokens;
-            // A few answers may repeat nothing.
-            assert!(
-                by == By::Lookup && !full() || sum.accepted_draft_tokens > 0 && wrong > 0,
-                "{name}, {by:?}, {kind}: {sum:?}"
-            );
+            let of_all = of_all.entry(by).or_default();
+            of_all[0] += sum.accepted_draft_tokens;
+            of_all[1] += sum.draft_tokens - sum.accepted_draft_tokens;
+        }
+        for (by, [accepted, wrong]) in of_all {
+            // Random models may never say what stands in a text; drawn answers of few letters do.
+            let right = accepted > 0 || by == By::Lookup;
+            assert!(right && (wrong > 0 || !full()), "{name}, {by:?}: {accepted}, {wrong}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::common::oracle::{python, seed};
 use crate::common::vision::{image, Written};
-use crate::common::{hear, source, Heard, Plenty};
+use crate::common::{hear, measured, source, Heard, Plenty};
 use crate::samples::{apart, question, request, said, without_its_looks, without_vision_weights};
 use checkpoint::{ImagePlan, ImageProcessor};
 use engine::{EngineOptions, ImageViews, MlxEngine, PromptImage};
@@ -114,15 +114,17 @@ async fn a_question_about_an_image_is_answered_by_what_is_in_it() {
 #[tokio::test]
 async fn a_chat_with_images_reads_only_what_is_new_and_looks_once_at_each() {
     let Some(python) = python() else { return };
-    let written = Written::new(&python, seed(), &ROWS);
+    let written = Written::new(&python, seed(), &measured::or_all(&ROWS));
     let images = [image(96, 96, 40), image(150, 60, 90)];
-    for row in &written.rows {
+    for row in written.rows.iter().filter(|row| !row.packed) {
+        // Some models are shown one image at most.
+        let several = row.cases.iter().any(|case| case.case == "two");
         let (engine, model) = (MlxEngine::start(), written.model(&row.name));
         let (mut messages, mut known) = (Vec::new(), 0);
         for turn in 0..6 {
             let shown: Vec<&ImageBytes> = match turn {
                 0 => vec![&images[0]],
-                3 => vec![&images[1]],
+                3 if several => vec![&images[1]],
                 _ => Vec::new(),
             };
             messages.push(question("and what is there to be said of it now?", &shown));
@@ -147,7 +149,9 @@ async fn a_chat_with_images_reads_only_what_is_new_and_looks_once_at_each() {
             );
             messages.push(Message::text(Role::Assistant, &heard.text));
         }
-        assert_eq!(engine.inspect().unwrap().encoded_images, 2, "{}", row.name);
+        let looks = if several { 2 } else { 1 };
+        assert_eq!(engine.inspect().unwrap().encoded_images, looks, "{}", row.name);
+        measured::keep("turns", &row.model_type, 0.0);
     }
 }
 

@@ -359,6 +359,7 @@ impl Gemma4Config {
                 capped: false,
                 striped: false,
                 bias: false,
+                out_bias: false,
                 index: None,
             }),
             feed_forwards,

@@ -267,6 +267,7 @@ impl AttentionConfig {
             capped: self.softcap.is_some(),
             striped: self.stripes.is_some(),
             bias: self.qkv_bias,
+            out_bias: self.o_bias,
             index: match self.mean_index {
                 Some(index) => Some(index.cost()),
                 None => self.block_index.map(|index| index.cost()),
