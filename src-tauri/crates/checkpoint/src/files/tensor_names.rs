@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 31] = [
+const UNUSED: [&str; 32] = [
     "vision_tower.",
     "vision_model.",
     "visual.",
@@ -10,6 +10,7 @@ const UNUSED: [&str; 31] = [
     "image_newline",
     "vit_merger.",
     "merger.mlp.",
+    "siglip2.",
     "vit.",
     "img_projector.",
     "audio_tower.",

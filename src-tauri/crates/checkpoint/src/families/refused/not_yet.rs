@@ -49,7 +49,6 @@ pub(super) const VISION: &[Model] = &[
     ("PaliGemma", &["paligemma"]),
     ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
-    ("Youtu-VL", &["youtu_vl"]),
     ("ZAYA1-VL", &["zaya1_vl"]),
 ];
 
