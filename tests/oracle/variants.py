@@ -30,7 +30,7 @@ from vlm_shapes import (
     minimax_m3_text, qwen4_exp, xing4_0,
 )
 from variant import Quantization, Variant
-from wrapped_shapes import mimo_v2, step3p7
+from wrapped_shapes import mimo_v2, step3p7, youtu_vl
 
 
 def rope(kind, **values):
@@ -467,6 +467,9 @@ OF_MLX_VLM = [
     Variant("step3.7", step3p7(), layout=(layouts.step_experts,)),
     Variant("step3.7-4bit", step3p7(), BF16, Q(4, 64)),
     Variant("step3.7-ungated", step3p7(use_head_wise_attn_gate=False, moe_layers_enum=[1, 3], share_expert_dims=64, num_hidden_layers=5)),
+    Variant("youtu-vl", youtu_vl(), layout=(layouts.joined_latents,)),
+    Variant("youtu-vl-4bit", youtu_vl(), BF16, Q(4, 32)),
+    Variant("youtu-vl-direct-f16", youtu_vl(q_lora_rank=None, mlp_bias=True, tie_word_embeddings=False), F16),
     Variant("xing-4", xing4_0(), layout=(layouts.single_experts, layouts.joined_latents)),
     Variant("xing-4-4bit", xing4_0(hidden_size=128), F32, Q(4, 32)),
     Variant("xing-4-two-streams", xing4_0(hc_mult=2, hc_sinkhorn_iters=3, mhc_h_res_clamp_max=0.5, mhc_h_res_clamp_min=-0.25, n_group=1, topk_group=1)),

@@ -1,4 +1,5 @@
 """As `shapes`, for models that see and whose language parts are families of their own."""
+from dense_shapes import youtu_llm
 from expert_shapes import mimo_v2_flash, step3p5
 
 
@@ -12,3 +13,9 @@ def step3p7(**values):
     del text["architectures"]
     vision = {"model_type": "perception_encoder", "width": 32, "layers": 1, "heads": 2, "image_size": 28}
     return {"architectures": ["Step3p7ForConditionalGeneration"], "model_type": "step3p7", "text_config": text, "vision_config": vision}
+
+
+def youtu_vl(**values):
+    """Youtu-LLM beside a tower, in one file."""
+    config = youtu_llm(**{"rope_theta": 500000.0, **values})
+    return {**config, "model_type": "youtu_vl", "architectures": ["YoutuVLForConditionalGeneration"]}

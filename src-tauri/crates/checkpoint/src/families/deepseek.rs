@@ -25,6 +25,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::text("GLM 4.7 Flash", &["glm4_moe_lite"], glm4_moe_lite),
     FamilyRow::text("GLM 5", &["glm_moe_dsa"], glm_moe_dsa),
     FamilyRow::text("Youtu-LLM", &["youtu", "youtu_llm"], youtu),
+    FamilyRow::text("Youtu-VL", &["youtu_vl"], youtu_vl),
 ];
 
 /// The epsilon of the norms of the latents, whatever the config says about the others.
@@ -55,11 +56,24 @@ pub(super) fn deepseek_v1(source: Source<'_>) -> Result<Family, Error> {
 
 /// Youtu-LLM: attention over latents and networks without experts.
 pub(super) fn youtu(source: Source<'_>) -> Result<Family, Error> {
+    with_latents(source.text, 1_600_000.0)
+}
+
+/// The text part of Youtu-VL. What it sees with is not read.
+pub(super) fn youtu_vl(source: Source<'_>) -> Result<Family, Error> {
     let text = source.text;
-    let defaults = Defaults {
-        theta: 1_600_000.0,
-        ..INTERLEAVED
-    };
+    if text
+        .number::<u32>("n_routed_experts")?
+        .is_some_and(|experts| experts > 0)
+    {
+        return Err(Error::Unsupported("experts in Youtu-VL".into()));
+    }
+    with_latents(text, 500_000.0)
+}
+
+/// Attention over latents, whose rope has this base if the config has none, and networks without experts.
+fn with_latents(text: Fields<'_>, theta: f32) -> Result<Family, Error> {
+    let defaults = Defaults { theta, ..INTERLEAVED };
     let mut config = decoder(
         text,
         Some(LATENT_EPS),

@@ -142,7 +142,7 @@ fn first(source: Source<'_>) -> Result<Family, Error> {
     );
     check_heads("num_attention_heads", hidden_size, heads)?;
     let vocab_size = number(&["vocab_size"], 152_064)?;
-    let rows = number(&["embedding_size"], 152_064)?;
+    let rows = number(&["embedding_size"], vocab_size)?;
     if rows < vocab_size {
         return unusable("embedding_size", format!("{vocab_size} tokens have {rows} embeddings"));
     }

@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 33] = [
+const UNUSED: [&str; 34] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -11,6 +11,7 @@ const UNUSED: [&str; 33] = [
     "image_newline",
     "vit_merger.",
     "merger.mlp.",
+    "siglip2.",
     "vit.",
     "img_projector.",
     "audio_tower.",

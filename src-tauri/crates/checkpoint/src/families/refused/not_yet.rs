@@ -47,7 +47,6 @@ pub(super) const VISION: &[Model] = &[
     ("Nemotron Parse", &["nemotron_parse"]),
     ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
-    ("Youtu-VL", &["youtu_vl"]),
     ("ZAYA1-VL", &["zaya1_vl"]),
 ];
 

@@ -218,7 +218,6 @@ fn the_first_molmo_is_told_by_its_class() {
         ("norm_after", json!(true)),
         ("embedding_size", json!(100)),
         ("num_attention_heads", json!(0)),
-        ("intermediate_size", json!(0)),
     ] {
         let mut other = config.clone();
         other[field] = value.clone();
