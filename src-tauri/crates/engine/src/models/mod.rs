@@ -1,10 +1,10 @@
 //! Models: the parametric decoder, the families that need more than it can describe, and encoders.
 
 mod decoder;
+mod draft_head;
 pub mod embedding_head;
 mod encoder;
 mod gemma4;
-mod head;
 mod input;
 mod pass;
 pub mod vision;
@@ -19,9 +19,9 @@ use crate::error::{Error, Result};
 use crate::kernels::kernels;
 use crate::layers::MultimodalRope;
 use crate::weights::Weights;
+pub use draft_head::DraftHead;
 pub use embedding_head::EmbeddingHead;
 pub use gemma4::assistant::LastKeys;
-pub use head::Head;
 pub use input::{ChunkImage, Input};
 pub use pass::{spans, Pass};
 
@@ -35,7 +35,7 @@ pub enum Model {
     /// BERT and its kin, which make embeddings.
     Encoder(Box<encoder::Encoder>),
     /// A head, which drafts for a model and does nothing alone.
-    Head(Head),
+    Head(DraftHead),
 }
 
 impl Model {
@@ -45,7 +45,7 @@ impl Model {
             Family::Gemma4(config) => Ok(Self::Gemma4(Box::new(gemma4::Gemma4::load(config, weights)?))),
             Family::Decoder(config) => Ok(Self::Decoder(Box::new(decoder::Decoder::load(config, weights)?))),
             Family::Encoder(config) => Ok(Self::Encoder(Box::new(encoder::Encoder::load(config, weights)?))),
-            Family::Head(config) => Ok(Self::Head(Head::load(config, weights)?)),
+            Family::Head(config) => Ok(Self::Head(DraftHead::load(config, weights)?)),
         }
     }
 
@@ -60,7 +60,7 @@ impl Model {
     }
 
     /// The head, if it is one.
-    pub fn head(&self) -> Option<&Head> {
+    pub fn head(&self) -> Option<&DraftHead> {
         match self {
             Self::Head(head) => Some(head),
             Self::Gemma4(_) | Self::Decoder(_) | Self::Encoder(_) => None,

@@ -52,7 +52,7 @@ pub enum Command {
     /// Free every model, when no answer runs, and compute on the device that is set.
     Connect,
     /// Compute something that needs no model, between two steps.
-    Compute(Computation),
+    Compute(WorkerTask),
     /// Any other call.
     Call(Call),
 }
@@ -61,7 +61,7 @@ pub enum Command {
 pub type Call = Box<dyn FnOnce(&mut dyn ModelAccess) + Send>;
 
 /// A computation that takes no longer than a few steps; it answers by itself and does not panic.
-pub type Computation = Box<dyn FnOnce() + Send>;
+pub type WorkerTask = Box<dyn FnOnce() + Send>;
 
 /// The models of an engine with no running answers, as calls use them.
 pub trait ModelAccess {

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::layers::join_sequences;
 use crate::models::Model;
 use crate::sequence::logprobs::Logprobs;
-use crate::sequence::recorded::{Begun, RecordedSteps};
+use crate::sequence::recorded::{RecordedOutput, RecordedSteps};
 use crate::sequence::sampler::{Mask, Sampler};
 pub use images::PromptImages;
 pub use prompt_image::{ImageViews, PendingViews, PromptImage};
@@ -134,7 +134,7 @@ pub struct Stepping<'a> {
 pub fn decode_step(stepping: Stepping<'_>, input: &Tokens, sequences: &mut [&mut Sequence]) -> Result<DecodedStep> {
     let samplers: Option<Vec<RowSampler>> = sequences.iter().map(|sequence| sequence.row_sampler()).collect();
     let (logits, recorded_logits) = match begin_recorded(stepping, input, sequences, samplers.as_deref())? {
-        Some(Begun::Tokens(tokens)) => {
+        Some(RecordedOutput::Tokens(tokens)) => {
             // Their draws were made.
             sequences.iter_mut().for_each(|sequence| sequence.skip_draw());
             return Ok(DecodedStep {
@@ -142,7 +142,7 @@ pub fn decode_step(stepping: Stepping<'_>, input: &Tokens, sequences: &mut [&mut
                 logprobs: Vec::new(),
             });
         }
-        Some(Begun::Logits) => (stepping.recorded.logits(sequences.len())?, true),
+        Some(RecordedOutput::Logits) => (stepping.recorded.logits(sequences.len())?, true),
         None => (plain_logits(stepping.model, input, sequences)?, false),
     };
     let likeliest = |sampler: &RowSampler| *sampler == RowSampler::LIKELIEST;
@@ -175,7 +175,7 @@ fn begin_recorded(
     input: &Tokens,
     sequences: &mut [&mut Sequence],
     samplers: Option<&[RowSampler]>,
-) -> Result<Option<Begun>> {
+) -> Result<Option<RecordedOutput>> {
     let mut states: Vec<&mut SequenceState> = sequences.iter_mut().map(|sequence| &mut sequence.state).collect();
     stepping.recorded.begin(stepping.model, input, &mut states, samplers)
 }

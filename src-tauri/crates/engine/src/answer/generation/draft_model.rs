@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Generation;
 use crate::error::Result;
 use crate::loaded::LoadedModel;
-use crate::models::Head;
+use crate::models::DraftHead;
 use crate::sequence::drafts::{DraftSequence, Drafter, HeadSequence, Tuner};
 use crate::sequence::prefix::Prefix;
 use crate::sequence::SequenceState;
@@ -165,7 +165,7 @@ impl Generation {
     /// Lets a head begin to read, and the model keep the states for it from here on: one that reads `all` of a text, or
     /// one that needs the last state alone.
     pub(super) fn begin_head(&mut self, all: bool) {
-        let reads = |model: &DraftModel| model.loaded.model().head().map(Head::reads_all);
+        let reads = |model: &DraftModel| model.loaded.model().head().map(DraftHead::reads_all);
         let (Some(model), Some(sequence)) = (self.draft_model.as_mut(), self.state.sequence_mut()) else {
             return;
         };

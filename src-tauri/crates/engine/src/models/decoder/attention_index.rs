@@ -8,9 +8,9 @@ use mlx::Result;
 use crate::cache::Cache;
 use crate::error;
 use crate::layers::each_sequence;
-use crate::models::decoder::block_index::{BlockIndex, Question};
+use crate::models::decoder::block_index::{BlockIndex, BlockQuery};
 use crate::models::decoder::load_context::LoadContext;
-use crate::models::decoder::mean_index::{MeanIndex, MeanQuestion};
+use crate::models::decoder::mean_index::{MeanIndex, MeanQuery};
 use crate::models::decoder::step::Step;
 
 /// The index of one layer.
@@ -23,9 +23,9 @@ pub(super) enum AttentionIndex {
 }
 
 /// The queries and keys of the rows of a step.
-pub(super) enum Asked {
-    Blocks(Question),
-    Means(MeanQuestion),
+pub(super) enum AttentionIndexQuery {
+    Blocks(BlockQuery),
+    Means(MeanQuery),
 }
 
 impl AttentionIndex {
@@ -51,8 +51,8 @@ impl AttentionIndex {
         }
     }
 
-    /// The question of rows whose projections `[rows, …]` end with what it reads, and the rest of these.
-    pub(super) fn split(&self, projected: &Tensor, step: &Step<'_>) -> Result<(Tensor, Asked)> {
+    /// The query of rows whose projections `[rows, …]` end with what it reads, and the rest of these.
+    pub(super) fn split(&self, projected: &Tensor, step: &Step<'_>) -> Result<(Tensor, AttentionIndexQuery)> {
         let own = match self {
             Self::Blocks(index) => index.projected(),
             Self::Means(index) => index.projected(),
@@ -60,8 +60,8 @@ impl AttentionIndex {
         let all = projected.dim(1);
         let read = projected.slice(1, all - own, all)?;
         let asked = match self {
-            Self::Blocks(index) => Asked::Blocks(index.read(&read, step)?),
-            Self::Means(index) => Asked::Means(index.read(&read, step)?),
+            Self::Blocks(index) => AttentionIndexQuery::Blocks(index.read(&read, step)?),
+            Self::Means(index) => AttentionIndexQuery::Means(index.read(&read, step)?),
         };
         Ok((projected.slice(1, 0, all - own)?, asked))
     }
@@ -70,7 +70,7 @@ impl AttentionIndex {
     /// of its keys and values and those of the index.
     pub(super) fn attend(
         &self,
-        asked: &Asked,
+        asked: &AttentionIndexQuery,
         (queries, keys, values): (&Tensor, &Tensor, &Tensor),
         (step, scale, mask): (&Step<'_>, f32, usize),
         (caches, of_index): (&mut [&mut Cache], &mut [&mut Cache]),
@@ -80,11 +80,11 @@ impl AttentionIndex {
             let seen = cache.update(&rows.of(keys)?, &rows.of(values)?)?;
             let (read, own) = ((&rows.of(queries)?, &seen), &mut of_index[rows.index()]);
             match (self, asked) {
-                (Self::Blocks(index), Asked::Blocks(asked)) => {
+                (Self::Blocks(index), AttentionIndexQuery::Blocks(asked)) => {
                     let index_keys = own.update_index(&rows.of(&asked.keys)?)?;
                     index.attend((&rows.of(&asked.queries)?, &index_keys), read, scale, mask)
                 }
-                (Self::Means(index), Asked::Means(asked)) => {
+                (Self::Means(index), AttentionIndexQuery::Means(asked)) => {
                     index.attend((asked, own.recurrent()), read, scale, mask, (step, rows))
                 }
                 _ => unreachable!("it was asked by itself"),

@@ -34,7 +34,7 @@ pub(super) struct BlockIndex {
 }
 
 /// The queries and keys of the rows of a step.
-pub(super) struct Question {
+pub(super) struct BlockQuery {
     /// `[1, heads, length, width]`, or `[sequences, heads, 1, width]`.
     pub(super) queries: Tensor,
     /// The keys of these positions, the same with one head.
@@ -95,12 +95,12 @@ impl BlockIndex {
     }
 
     /// The queries and keys of rows by their projections `[rows, (heads + 1) · width]`.
-    pub(super) fn read(&self, projected: &Tensor, step: &Step<'_>) -> Result<Question> {
+    pub(super) fn read(&self, projected: &Tensor, step: &Step<'_>) -> Result<BlockQuery> {
         let (rows, all) = (projected.dim(0), self.heads + 1);
         let normed = self.norm.forward(&projected.reshape(&[rows, all, self.width])?)?;
         let heads = by_head(&normed.reshape(&[rows, all * self.width])?, all, step.sequences as i32)?;
         let turned = step.ropes[self.rope].forward(&heads, &step.rotations[self.rope])?;
-        Ok(Question {
+        Ok(BlockQuery {
             queries: turned.slice(1, 0, self.heads)?,
             keys: turned.slice(1, self.heads, all)?,
         })

@@ -40,7 +40,7 @@ pub struct Indexer {
 }
 
 /// The queries of the rows of a step for the index.
-pub struct Question {
+pub struct IndexQuery {
     /// `[1, heads, length, width]`, or `[sequences, heads, 1, width]`.
     pub queries: Tensor,
     /// How much each head counts, the same with a width of 1.
@@ -97,18 +97,18 @@ impl Indexer {
 
     /// For rows `x` `[rows, hidden]` and the short vectors of their queries their keys, `[1, 1, length, width]` or
     /// `[sequences, 1, 1, width]`, and what they ask.
-    pub(super) fn read(&self, x: &Tensor, squeezed: &Tensor, step: &Step<'_>) -> Result<(Tensor, Question)> {
+    pub(super) fn read(&self, x: &Tensor, squeezed: &Tensor, step: &Step<'_>) -> Result<(Tensor, IndexQuery)> {
         let sequences = step.sequences as i32;
         let both = self.projection.forward(x)?;
         let turned = |heads: &Tensor| self.turn(heads, step);
         let key = self.k_norm.forward(&both.slice(1, 0, self.width)?)?;
         let weights = both.slice(1, self.width, self.width + self.heads)?;
         let queries = by_head(&self.wq_b.forward(squeezed)?, self.heads, sequences)?;
-        let question = Question {
+        let query = IndexQuery {
             queries: turned(&queries)?,
             weights: by_head(&weights, self.heads, sequences)?,
         };
-        Ok((turned(&by_head(&key, 1, sequences)?)?, question))
+        Ok((turned(&by_head(&key, 1, sequences)?)?, query))
     }
 
     /// Heads `[…, width]` whose numbers have turned. Those that keep still come last, in keys as in queries.

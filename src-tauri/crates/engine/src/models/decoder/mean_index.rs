@@ -32,7 +32,7 @@ pub(super) struct MeanIndex {
 }
 
 /// The queries and keys of the rows of a step.
-pub(super) struct MeanQuestion {
+pub(super) struct MeanQuery {
     /// `[1, heads, length, width]`, or `[sequences, heads, 1, width]`.
     queries: Tensor,
     /// The keys as they were projected, `[rows, width]`.
@@ -74,12 +74,12 @@ impl MeanIndex {
     }
 
     /// The queries and keys of rows by their projections `[rows, (heads + 1) · width]`.
-    pub(super) fn read(&self, projected: &Tensor, step: &Step<'_>) -> Result<MeanQuestion> {
+    pub(super) fn read(&self, projected: &Tensor, step: &Step<'_>) -> Result<MeanQuery> {
         let (rows, end) = (projected.dim(0), self.heads * self.width);
         let queries = projected.slice(1, 0, end)?.reshape(&[rows, self.heads, self.width])?;
         let queries = self.q_norm.forward(&queries)?.reshape(&[rows, end])?;
         let queries = by_head(&queries, self.heads, step.sequences as i32)?;
-        Ok(MeanQuestion {
+        Ok(MeanQuery {
             queries: step.ropes[self.rope].forward(&queries, &step.rotations[self.rope])?,
             keys: projected.slice(1, end, end + self.width)?,
         })
@@ -89,7 +89,7 @@ impl MeanIndex {
     /// own `asked` for these rows; `[length, query heads · value width]`.
     pub(super) fn attend(
         &self,
-        (asked, cache): (&MeanQuestion, &mut RecurrentCache),
+        (asked, cache): (&MeanQuery, &mut RecurrentCache),
         (queries, view): (&Tensor, &KvView),
         scale: f32,
         mask: &Mask,

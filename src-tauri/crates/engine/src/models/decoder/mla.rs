@@ -183,9 +183,9 @@ impl Mla {
         let attended = each_sequence(caches, |rows, cache| {
             let (all, latents) = cache.update(&rows.of(&key)?, &rows.of(&latent)?)?.dequantized()?;
             let (keys, chosen) = match &index {
-                Some((indexer, (_, question))) => {
+                Some((indexer, (_, query))) => {
                     let index_keys = all.slice(3, self.rope_dim, self.rope_dim + indexer.width())?;
-                    let (queries, weights) = (rows.of(&question.queries)?, rows.of(&question.weights)?);
+                    let (queries, weights) = (rows.of(&query.queries)?, rows.of(&query.weights)?);
                     let chosen = indexer.choose(&queries, &weights, &index_keys)?;
                     step.keep_chosen(rows.index(), &chosen);
                     (all.slice(3, 0, self.rope_dim)?, chosen)

@@ -175,7 +175,7 @@ pub(super) struct PoolIndex {
 }
 
 /// The rows of a step for an index.
-pub(super) struct PoolQuestion {
+pub(super) struct PoolQuery {
     /// The numbers that its pool keeps of them, `[rows, numbers]`.
     pub(super) raw: Tensor,
     /// `[1, heads, length, width]`, or `[sequences, heads, 1, width]`.
@@ -218,11 +218,11 @@ impl PoolIndex {
         &self.pool
     }
 
-    /// The question of rows `x` `[rows, hidden]` and of the short vectors of their queries.
-    pub(super) fn read(&self, x: &Tensor, squeezed: &Tensor, step: &Step<'_>) -> Result<PoolQuestion> {
+    /// The query of rows `x` `[rows, hidden]` and of the short vectors of their queries.
+    pub(super) fn read(&self, x: &Tensor, squeezed: &Tensor, step: &Step<'_>) -> Result<PoolQuery> {
         let sequences = step.sequences as i32;
         let queries = by_head(&self.wq_b.forward(squeezed)?, self.heads, sequences)?;
-        Ok(PoolQuestion {
+        Ok(PoolQuery {
             raw: self.pool.read(x)?,
             queries: step.ropes[self.rope].forward(&queries, &step.rotations[self.rope])?,
             weights: by_head(&self.weights_proj.forward(x)?, self.heads, sequences)?,

@@ -123,7 +123,7 @@ impl PooledAttention {
         let key = self.kv_norm.forward(&both.slice(1, self.rank, both.dim(1))?)?;
         let key = turned(&by_head(&key, 1, sequences)?, self.rope)?;
         let raw = self.pool.as_ref().map(|pool| pool.read(x)).transpose()?;
-        let question = match &self.index {
+        let query = match &self.index {
             Some(index) => Some((index, index.read(x, &squeezed, step)?)),
             None => None,
         };
@@ -137,11 +137,11 @@ impl PooledAttention {
                 return scaled_dot_product_attention(&queries, &seen, self.scale, mask, Some(&self.sinks));
             };
             let pooled = pool.update(&rows.of(raw)?, before, pools[rows.index()].recurrent(), step)?;
-            let chosen = match &question {
-                Some((index, question)) => {
+            let chosen = match &query {
+                Some((index, query)) => {
                     let cache = indexes[rows.index()].recurrent();
-                    let keys = index.pool().update(&rows.of(&question.raw)?, before, cache, step)?;
-                    let asked = (&rows.of(&question.queries)?, &rows.of(&question.weights)?);
+                    let keys = index.pool().update(&rows.of(&query.raw)?, before, cache, step)?;
+                    let asked = (&rows.of(&query.queries)?, &rows.of(&query.weights)?);
                     keys.map_or(Ok(Chosen::All), |keys| index.choose(asked, &keys, before))?
                 }
                 None => Chosen::All,

@@ -5,7 +5,7 @@ use mlx::tensor::{eval, Tensor};
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::models::{Head, Model};
+use crate::models::{DraftHead, Model};
 use crate::sequence::state::SequenceState;
 
 /// A text as a head reads it: for each position the model's state, together with the token after it.
@@ -42,7 +42,13 @@ impl HeadSequence {
     ///
     /// # Errors
     /// If MLX fails; then the text cannot be continued.
-    pub fn read_on(&mut self, head: &Head, model: &Model, state: &mut SequenceState, tokens: &[u32]) -> Result<()> {
+    pub fn read_on(
+        &mut self,
+        head: &DraftHead,
+        model: &Model,
+        state: &mut SequenceState,
+        tokens: &[u32],
+    ) -> Result<()> {
         let Some((from, states)) = state.take_states()? else {
             return Ok(());
         };
@@ -52,12 +58,12 @@ impl HeadSequence {
         let rows = states.dim(0) as usize;
         let last = |states: &Tensor| states.slice(0, rows as i32 - 1, rows as i32);
         let last = match head {
-            Head::Layers(head) => {
+            DraftHead::Layers(head) => {
                 let after = model.ids(&tokens[from + 1..=from + rows])?;
                 let embedded = model.embedded(&after)?;
                 last(&head.forward(&model.normed(&states)?, &embedded, &mut self.caches)?)?
             }
-            Head::Assistant(_) => model.normed(&last(&states)?)?,
+            DraftHead::Assistant(_) => model.normed(&last(&states)?)?,
         };
         eval(self.caches.iter().flat_map(Parameters::tensors).chain([&last]))?;
         self.read.1 += rows;
@@ -72,7 +78,7 @@ impl HeadSequence {
     /// If MLX fails; then the text cannot be continued.
     pub fn draft(
         &mut self,
-        head: &Head,
+        head: &DraftHead,
         model: &Model,
         state: &mut SequenceState,
         tokens: &[u32],
@@ -84,7 +90,7 @@ impl HeadSequence {
         };
         let mut drafted = Vec::with_capacity(count);
         match head {
-            Head::Layers(head) => {
+            DraftHead::Layers(head) => {
                 for index in 0..count {
                     let token = model.output(&own)?.argmax(-1, false)?;
                     if index + 1 < count {
@@ -93,7 +99,7 @@ impl HeadSequence {
                     drafted.push(token);
                 }
             }
-            Head::Assistant(assistant) => {
+            DraftHead::Assistant(assistant) => {
                 let keys = model.last_keys(state.caches())?;
                 let mut token = model.ids(&tokens[tokens.len() - 1..])?;
                 for _ in 0..count {

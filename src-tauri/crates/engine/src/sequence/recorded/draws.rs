@@ -8,7 +8,7 @@ use protocol::Sampling;
 use crate::error::{Error, Result};
 use crate::models::Model;
 use crate::sequence::recorded::comparison::token;
-use crate::sequence::recorded::{Begun, Recorded};
+use crate::sequence::recorded::{Recorded, RecordedOutput};
 use crate::sequence::sampler::{Sampler, SamplerConfig};
 use crate::sequence::{SequenceState, Tokens};
 
@@ -33,7 +33,7 @@ pub fn are_right(model: &Model, recorded: &Recorded, sequences: usize) -> Result
         let ids: Vec<u32> = (0..sequences).map(|row| token(model, row, step as u32)).collect();
         let mut states: Vec<_> = states.iter_mut().collect();
         let input = Tokens::Computed(ids_tensor(&ids));
-        let Some(Begun::Tokens(tokens)) = recorded.begin(&input, &mut states, of_rows.as_deref())? else {
+        let Some(RecordedOutput::Tokens(tokens)) = recorded.begin(&input, &mut states, of_rows.as_deref())? else {
             return Ok(false);
         };
         let (drawn, logits) = (tokens.wait()?, recorded.step.borrow_mut().logits()?);

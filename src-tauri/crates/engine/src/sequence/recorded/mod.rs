@@ -59,8 +59,8 @@ struct LastStep {
     samplers: Vec<RowSampler>,
 }
 
-/// A recorded step that was begun.
-pub enum Begun {
+/// The output of a recorded step that was begun.
+pub enum RecordedOutput {
     /// Its tokens count.
     Tokens(RecordedTokens),
     /// Its logits alone do.
@@ -79,7 +79,7 @@ impl RecordedSteps {
         input: &Tokens,
         states: &mut [&mut SequenceState],
         samplers: Option<&[RowSampler]>,
-    ) -> Result<Option<Begun>> {
+    ) -> Result<Option<RecordedOutput>> {
         if states.len() > MAX_SEQUENCES || !states.iter().all(|state| is_recordable(state)) {
             return Ok(None);
         }
@@ -234,7 +234,7 @@ impl Recorded {
         input: &Tokens,
         states: &mut [&mut SequenceState],
         samplers: Option<&[RowSampler]>,
-    ) -> Result<Option<Begun>> {
+    ) -> Result<Option<RecordedOutput>> {
         let drawn = |sampler: &RowSampler| *sampler != RowSampler::LIKELIEST;
         let samplers = samplers.filter(|samplers| self.draws || !samplers.iter().any(drawn));
         let counts = samplers.is_some();
@@ -290,8 +290,8 @@ impl Recorded {
         last.next = next;
         last.samplers = samplers.iter().map(|sampler| sampler.after()).collect();
         Ok(Some(match counts {
-            true => Begun::Tokens(made),
-            false => Begun::Logits,
+            true => RecordedOutput::Tokens(made),
+            false => RecordedOutput::Logits,
         }))
     }
 

@@ -5,24 +5,24 @@ use mlx::parameters::Parameters;
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::models::decoder::draft_head::DraftHead;
+use crate::models::decoder::mtp_head::MtpHead;
 use crate::models::gemma4::assistant::Assistant;
 use crate::weights::Weights;
 
 /// A head of any kind.
 #[derive(Parameters)]
-pub enum Head {
+pub enum DraftHead {
     /// Layers with caches of their own.
-    Layers(Box<DraftHead>),
+    Layers(Box<MtpHead>),
     /// Layers that attend to the keys and values of the model.
     Assistant(Box<Assistant>),
 }
 
-impl Head {
+impl DraftHead {
     /// Builds the head; every tensor of it is computed when this returns.
     pub fn load(config: &HeadConfig, weights: &mut Weights<'_>) -> Result<Self> {
         match &config.layers {
-            HeadLayers::Decoder(layers) => Ok(Self::Layers(Box::new(DraftHead::load(layers, weights)?))),
+            HeadLayers::Decoder(layers) => Ok(Self::Layers(Box::new(MtpHead::load(layers, weights)?))),
             HeadLayers::Assistant(assistant) => Ok(Self::Assistant(Box::new(Assistant::load(assistant, weights)?))),
         }
     }

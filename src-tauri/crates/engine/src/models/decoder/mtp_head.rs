@@ -23,7 +23,7 @@ use crate::weights::Weights;
 /// A head. What it gives for a position is read by the model's output layer, and by itself in place of the model's
 /// state of the next one.
 #[derive(Parameters)]
-pub struct DraftHead {
+pub struct MtpHead {
     hidden_size: u32,
     vocabulary: u32,
     embedding_norm: Norm,
@@ -36,7 +36,7 @@ pub struct DraftHead {
     norm: Norm,
 }
 
-impl DraftHead {
+impl MtpHead {
     /// Builds the head; every tensor of it is computed when this returns.
     pub fn load(config: &DecoderConfig, weights: &mut Weights<'_>) -> error::Result<Self> {
         // In the files of the makers, its tensors stand beside those of the model.
