@@ -12,7 +12,8 @@ def step3p7(**values):
     text = step3p5(**values)
     del text["architectures"]
     vision = {"model_type": "perception_encoder", "width": 32, "layers": 1, "heads": 2, "image_size": 28}
-    return {"architectures": ["Step3p7ForConditionalGeneration"], "model_type": "step3p7", "text_config": text, "vision_config": vision}
+    wrapper = {"architectures": ["Step3p7ForConditionalGeneration"], "model_type": "step3p7", "text_config": text}
+    return {**wrapper, "vision_config": vision}
 
 
 def youtu_vl(**values):

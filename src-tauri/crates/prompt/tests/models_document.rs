@@ -82,7 +82,7 @@ impl Compared {
                 "recurrent_shapes",
                 "variants",
             ]),
-            language_parts: quoted(&["vlm_shapes"]),
+            language_parts: quoted(&["vlm_shapes", "wrapped_shapes"]),
             vision: Types::new(),
             described: Types::new(),
             embeddings: quoted(&["embeddings"]),

@@ -4,6 +4,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 fn file() -> Option<PathBuf> {
     std::env::var_os("PONDER_MODEL_FIGURES").map(PathBuf::from)
@@ -14,10 +15,11 @@ pub fn wanted() -> bool {
     file().is_some()
 }
 
-/// These variants, or all of them if figures are wanted.
+/// These variants, or if figures are wanted those that `PONDER_ORACLE_ONLY` names, or all.
 pub fn or_all<'a>(daily: &[&'a str]) -> Vec<&'a str> {
+    static ONLY: LazyLock<String> = LazyLock::new(|| std::env::var("PONDER_ORACLE_ONLY").unwrap_or_default());
     match wanted() {
-        true => Vec::new(),
+        true => ONLY.split(',').filter(|name| !name.is_empty()).collect(),
         false => daily.to_vec(),
     }
 }

@@ -28,6 +28,10 @@ const ROWS: [&str; 8] = [
     "qwen3_vl",
 ];
 
+/// Types whose prompts have all images before the text, or see all of themselves, so a new message or image changes what
+/// was read.
+const READ_ANEW: [&str; 2] = ["molmo", "paligemma"];
+
 /// The first token of an answer, by hand: the prompt and the images' numbers made here, and one look at the logits.
 fn first_token(engine: &MlxEngine, model: &Path, messages: &[Message], images: &[&ImageBytes]) -> u32 {
     let config = serde_json::from_str(&std::fs::read_to_string(model.join("config.json")).unwrap()).unwrap();
@@ -134,7 +138,7 @@ async fn a_chat_with_images_reads_only_what_is_new_and_looks_once_at_each() {
             let usage = heard.done().usage.unwrap();
             // Of the prompt before, all but the token that is read with the first of the answer.
             assert!(
-                usage.cached_tokens + 1 >= known,
+                usage.cached_tokens + 1 >= known || READ_ANEW.contains(&row.model_type.as_str()),
                 "{}, turn {turn}: {usage:?}, {known}",
                 row.name
             );
