@@ -10,7 +10,7 @@ def mimo_v2():
               "num_key_value_heads": 3, "qk_channels": 8, "in_channels": 3, "patch_size": PATCH, "spatial_merge_size": 2,
               "temporal_patch_size": 2, "rms_norm_eps": 1e-5, "use_sink": True, "visual_token_window_size": 5,
               "fullatt_block_indexes": [0, 4], "vit_window_attn_types": [-1, 0, 1, 1, -1]}
-    # What it hears with is left out.
+    # The part that hears is left out.
     audio = {"out_hidden_size": 32, "audio_channels": 2, "input_local_attn_heads": 2, "input_local_dim": 8, "input_local_head_dim": 4,
              "input_local_intermediate_size": 8, "input_local_layers": 1, "speech_vocab_size": "12", "speech_zeroemb_idx": "11"}
     text = {"hidden_size": 32, "num_hidden_layers": 3, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,

@@ -35,7 +35,7 @@ const NAMES: &[(&str, &str)] = &[
     ("moe.gate", "mlp.gate"),
 ];
 
-/// What a config means that does not say it.
+/// The meaning of a config that does not say it.
 struct Usual {
     /// True if there is a gate for each head.
     gate: bool,

@@ -4,8 +4,9 @@ use serde_json::{json, Map, Value as Json};
 
 use super::architecture::{Architecture, Biases, ARCHITECTURES};
 use super::blocks::Half;
-use super::file::{GgufFile, Stored, Value};
+use super::file::{GgufFile, Value};
 use super::hybrid::Layers;
+use super::metadata::Metadata;
 use crate::error::{Error, Result};
 
 /// The widths that the layout of tensors depends on.
@@ -47,81 +48,9 @@ pub fn architecture(file: &GgufFile) -> Result<&'static Architecture> {
     })
 }
 
-/// The metadata of an architecture.
-pub struct Metadata<'a> {
-    file: &'a GgufFile,
-    name: &'static str,
-    /// True if layers may have different sizes: those of the first count then.
-    hybrid: bool,
-}
-
-impl<'a> Metadata<'a> {
-    /// A value, by its key without the architecture's name.
-    pub(super) fn value(&self, key: &str) -> Option<&'a Value> {
-        self.file.value(&format!("{}.{key}", self.name))
-    }
-
-    /// A whole number that is not negative, of all layers or of the first.
-    pub(super) fn count(&self, key: &str) -> Result<Option<u64>> {
-        match self.value(key) {
-            None => Ok(None),
-            Some(Value::Integers(counts)) if self.hybrid => {
-                Ok(counts.first().and_then(|count| u64::try_from(*count).ok()))
-            }
-            Some(value) => match value.count() {
-                Some(count) => Ok(Some(count)),
-                None => Err(Error::Unsupported(format!(
-                    "layers of different sizes (`{}.{key}`)",
-                    self.name
-                ))),
-            },
-        }
-    }
-
-    /// The same, which is there and not 0.
-    pub(super) fn required(&self, key: &str) -> Result<u64> {
-        let found = self.count(key)?.filter(|count| *count > 0);
-        found.ok_or_else(|| self.file.broken(format!("it lacks `{}.{key}`", self.name)))
-    }
-
-    /// A number.
-    pub(super) fn number(&self, key: &str) -> Option<f64> {
-        self.value(key).and_then(Value::number)
-    }
-
-    /// The tensor of this name.
-    pub(super) fn tensor(&self, name: &str) -> Option<&'a Stored> {
-        self.file.tensor(name)
-    }
-
-    /// The numbers of a short tensor.
-    pub(super) fn small(&self, tensor: &Stored) -> Result<Vec<f32>> {
-        self.file.small(tensor)
-    }
-
-    /// A fault of the file.
-    pub(super) fn broken(&self, reason: &str) -> Error {
-        self.file.broken(reason)
-    }
-
-    fn json(&self, key: &str) -> Result<Option<Json>> {
-        Ok(match self.value(key) {
-            None => None,
-            Some(Value::Float(_) | Value::Double(_)) => self.number(key).map(Json::from),
-            Some(Value::Flag(flag)) => Some(json!(flag)),
-            Some(Value::Text(text)) => Some(json!(text)),
-            Some(_) => self.count(key)?.map(Json::from),
-        })
-    }
-}
-
 /// config.json without `quantization`, and the widths of layers.
 pub fn config(file: &GgufFile, row: &Architecture, half: Option<Half>) -> Result<(Map<String, Json>, Widths)> {
-    let metadata = Metadata {
-        file,
-        name: row.name,
-        hybrid: row.hybrid.is_some(),
-    };
+    let metadata = Metadata::new(file, row.name, row.hybrid.is_some());
     let drafting = metadata.count("nextn_predict_layers")?.unwrap_or(0);
     let layers = metadata.required("block_count")?.checked_sub(drafting);
     let layers = layers.filter(|layers| *layers > 0);
@@ -242,24 +171,24 @@ fn rope_scaling(metadata: &Metadata<'_>) -> Result<Option<Json>> {
     let amplitude = metadata.number("rope.scaling.attn_factor");
     let original = metadata.count("rope.scaling.original_context_length")?;
     let context = metadata.count("context_length")?;
-    let tensor = |name: &str| metadata.file.tensor(name);
+    let tensor = |name: &str| metadata.tensor(name);
     let factors = tensor("rope_factors_long.weight").or(tensor("rope_freqs.weight"));
     match (kind, factors) {
         (None | Some("none" | "longrope"), Some(factors)) => {
             let loud = amplitude.unwrap_or(1.0);
             Ok(Some(json!({
-                "rope_type": "longrope", "type": "longrope", "long_factor": metadata.file.small(factors)?,
-                "short_factor": metadata.file.small(tensor("rope_factors_short.weight").unwrap_or(factors))?,
+                "rope_type": "longrope", "type": "longrope", "long_factor": metadata.small(factors)?,
+                "short_factor": metadata.small(tensor("rope_factors_short.weight").unwrap_or(factors))?,
                 "original_max_position_embeddings": original.or(context), "long_mscale": loud, "short_mscale": loud,
             })))
         }
         (None | Some("none"), None) => Ok(None),
         (Some("linear"), None) => {
-            let factor = factor.ok_or_else(|| metadata.file.broken("its rope is scaled by nothing"))?;
+            let factor = factor.ok_or_else(|| metadata.broken("its rope is scaled by nothing"))?;
             Ok(Some(json!({"rope_type": "linear", "type": "linear", "factor": factor})))
         }
         (Some("yarn"), None) if amplitude.is_none_or(|amplitude| amplitude == 1.0) => {
-            let factor = factor.ok_or_else(|| metadata.file.broken("its rope is scaled by nothing"))?;
+            let factor = factor.ok_or_else(|| metadata.broken("its rope is scaled by nothing"))?;
             let mut yarn = json!({"rope_type": "yarn", "type": "yarn", "factor": factor});
             let turns = |key| metadata.number(key);
             for (field, value) in [

@@ -2,8 +2,8 @@
 
 use serde_json::{json, Map, Value as Json};
 
-use super::config::Metadata;
 use super::file::Value;
+use super::metadata::Metadata;
 use super::order::ValueHeads;
 use crate::error::Result;
 

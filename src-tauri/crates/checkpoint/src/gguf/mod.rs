@@ -6,6 +6,7 @@ mod config;
 mod file;
 mod hybrid;
 mod import;
+mod metadata;
 mod order;
 #[cfg(test)]
 mod tests;

@@ -21,9 +21,9 @@ pub struct ValueHeads {
 pub enum Rows {
     /// As they are stored.
     Stored,
-    /// So many heads, in which the halves of a rotation go by turns.
+    /// A number of heads, in which the halves of a rotation go by turns.
     Turned(u64),
-    /// So many rows as they are, then value heads of so many rows each.
+    /// A number of rows as they are, then value heads of a number of rows each.
     Values(ValueHeads, u64, u64),
     /// The first or the second half of each of so many matrices.
     Half(usize, u64),
@@ -96,7 +96,7 @@ impl ValueHeads {
         self.keys.saturating_mul(self.each).saturating_mul(self.width)
     }
 
-    /// So many rows whose columns belong to these heads, in the order of the folder. `bytes` are numbers, codes or what
+    /// Brings rows whose columns belong to these heads to the order of the folder. `bytes` are numbers, codes or what
     /// belongs to groups of them.
     pub fn columns_in_order(self, bytes: &mut Vec<u8>, rows: usize) {
         let (keys, each) = (self.keys as usize, self.each as usize);

@@ -49,7 +49,7 @@ impl AdapterPart {
     }
 }
 
-/// What an adapter adds to.
+/// The kind of a layer that an adapter adds to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceKind {
     /// A product with a matrix.
@@ -71,7 +71,7 @@ pub struct AdapterPlace {
 }
 
 impl AdapterPlace {
-    /// What it is a place of.
+    /// The kind of its layer.
     pub fn kind(&self) -> PlaceKind {
         self.kind
     }

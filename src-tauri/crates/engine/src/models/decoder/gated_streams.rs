@@ -57,7 +57,7 @@ impl GatedStreams {
         Ok(connection)
     }
 
-    /// What a part reads of streams `[rows, streams, hidden]`, `[rows, hidden]`, and how much of what it gives each
+    /// The input of a part from streams `[rows, streams, hidden]`, `[rows, hidden]`, and how much of its output each
     /// stream takes, `[rows, streams, 1]`; nothing of it if none is written back.
     pub(super) fn read(&self, streams: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
         let rows = streams.dim(0);

@@ -17,7 +17,7 @@ pub(super) struct Streams {
     end: StreamEnd,
 }
 
-/// What the last norm reads of the streams, or in its place.
+/// The input of the last norm from the streams, or its place.
 #[derive(Parameters)]
 enum StreamEnd {
     /// Their mean.

@@ -166,7 +166,7 @@ impl LayerRuns {
         none.select(&self.zero, &signed)?.sigmoid()
     }
 
-    /// What the tables have for the next tokens of a sequence, `[length, width]`. Rows are computed on the host, because
+    /// The entries of the tables for the next tokens of a sequence, `[length, width]`. Rows are computed on the host, because
     /// most tables are in parts that no token needs.
     fn find(&self, ids: &Tensor, cache: &mut RecurrentCache) -> Result<Tensor> {
         let before = self.hash.before();
@@ -231,7 +231,7 @@ fn hash(config: &LayerRunsConfig, place: u32, vocabulary: u32) -> RunHash {
     }
 }
 
-/// Where each of these begins if they lie one after another.
+/// The start of each of these if they lie one after another.
 fn starts(counts: &[u64]) -> impl Iterator<Item = u64> + '_ {
     counts.iter().scan(0, |end, count| {
         let start = *end;
