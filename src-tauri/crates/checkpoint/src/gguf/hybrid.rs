@@ -19,7 +19,7 @@ pub struct Layers {
     pub value_heads: Option<ValueHeads>,
 }
 
-/// Qwen 3.5: delta nets, and attention in every so manieth layer.
+/// Qwen 3.5: attention in every `full_attention_interval`th layer, delta nets in the others.
 pub fn qwen35(metadata: &Metadata<'_>, layers: u64, config: &mut Map<String, Json>) -> Result<Layers> {
     let [kernel, key_width, keys, values, inner] = [
         "conv_kernel",

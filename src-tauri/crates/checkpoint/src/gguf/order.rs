@@ -34,7 +34,10 @@ impl Rows {
     pub fn stretches(self, rows: u64) -> Option<Vec<Range<u64>>> {
         match self {
             Self::Stored => Some(Vec::from([0..rows])),
-            Self::Turned(heads) => rows.is_multiple_of(2 * heads).then(|| Vec::from([0..rows])),
+            Self::Turned(heads) => {
+                let even = heads.checked_mul(2).is_some_and(|halves| rows.is_multiple_of(halves));
+                even.then(|| Vec::from([0..rows]))
+            }
             Self::Values(heads, start, width) => {
                 let all = heads
                     .keys

@@ -290,6 +290,42 @@ fn what_cannot_be_imported_is_refused_by_name() {
 }
 
 #[test]
+fn absurd_sizes_of_layers_of_several_kinds_are_refused() {
+    let keys = [
+        "ssm.conv_kernel",
+        "ssm.state_size",
+        "ssm.group_count",
+        "ssm.time_step_rank",
+        "ssm.inner_size",
+        "full_attention_interval",
+        "nextn_predict_layers",
+        "attention.shared_kv_layers",
+        "expert_count",
+    ];
+    for row in ARCHITECTURES.iter().filter(|row| row.hybrid.is_some()) {
+        for changed in keys {
+            for absurd in [0, 3, u32::MAX] {
+                let mut writer = tokens(sizes(row)).number(&format!("{}.rope.dimension_count", row.name), 32);
+                for key in keys
+                    .into_iter()
+                    .filter(|key| *key != "nextn_predict_layers" || *key == changed)
+                {
+                    writer = writer.number(&format!("{}.{key}", row.name), if key == changed { absurd } else { 8 });
+                }
+                let writer = writer
+                    .tensor("token_embd.weight", &[64, 5], 0, &[0; 64 * 5 * 4])
+                    .tensor("blk.0.attn_qkv.weight", &[64, 48], 0, &[0; 64 * 48 * 4])
+                    .tensor("blk.0.ssm_a", &[8], 0, &[0; 32])
+                    .tensor("blk.0.ssm_out.weight", &[8, 64], 0, &[0; 64 * 8 * 4])
+                    .tensor("blk.0.ffn_gate_up_exps.weight", &[64, 2, 8], 0, &[0; 64 * 2 * 8 * 4]);
+                let error = refused(&writer);
+                assert!(!error.is_empty(), "{}: {changed} {absurd}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn the_document_has_every_architecture() {
     let document = include_str!("../../../../../docs/models.md");
     for row in ARCHITECTURES {
