@@ -62,6 +62,10 @@ fn config(model_type: &str) -> Value {
     if model_type == "afm7" {
         config["num_kv_heads"] = json!(2);
     }
+    // Its experts are refused by name.
+    if model_type == "youtu_vl" {
+        config["n_routed_experts"] = json!(0);
+    }
     config
 }
 
