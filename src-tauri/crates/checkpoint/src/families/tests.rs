@@ -64,7 +64,7 @@ fn config(model_type: &str) -> Value {
     }
     // Its experts are refused by name.
     if model_type == "youtu_vl" {
-        config["n_routed_experts"] = json!(0);
+        config["n_routed_experts"] = Value::Null;
     }
     config
 }
