@@ -34,10 +34,12 @@ pub fn byte_model(markers: &[&str], template: &str, config: &Value) -> (ChatProc
             "fuse_unk": false, "byte_fallback": false, "vocab": vocabulary, "merges": []}});
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
-    if !template.is_empty() {
+    // A family may bring one.
+    let built_in = template.is_empty() && !config.is_null();
+    if !built_in {
         std::fs::write(dir.path().join("chat_template.jinja"), template).unwrap();
     }
-    if markers.contains(&"<bos>") {
+    if built_in && markers.contains(&"<bos>") {
         std::fs::write(dir.path().join("tokenizer_config.json"), r#"{"bos_token": "<bos>"}"#).unwrap();
     }
     std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
