@@ -1,5 +1,6 @@
 //! The order of rows and columns in a folder, where the converter of llama.cpp has changed it.
 
+use std::iter::once;
 use std::ops::Range;
 
 /// Value heads of a delta net, which a folder has side by side for each key head. GGUF files have the first one of every
@@ -33,10 +34,10 @@ impl Rows {
     /// The stretches of stored rows, in the order of the folder; `None` if a tensor of so many rows has no such order.
     pub fn stretches(self, rows: u64) -> Option<Vec<Range<u64>>> {
         match self {
-            Self::Stored => Some(Vec::from([0..rows])),
+            Self::Stored => Some(once(0..rows).collect()),
             Self::Turned(heads) => {
                 let even = heads.checked_mul(2).is_some_and(|halves| rows.is_multiple_of(halves));
-                even.then(|| Vec::from([0..rows]))
+                even.then(|| once(0..rows).collect())
             }
             Self::Values(heads, start, width) => {
                 let all = heads
@@ -47,7 +48,7 @@ impl Rows {
                 let first = |head: u64| start + head * width;
                 let places = (0..heads.keys).flat_map(|key| (0..heads.each).map(move |own| own * heads.keys + key));
                 let values = places.map(|head| first(head)..first(head + 1));
-                (rows == all).then(|| std::iter::once(0..start).chain(values).collect())
+                (rows == all).then(|| once(0..start).chain(values).collect())
             }
             Self::Half(half, matrices) => {
                 let halves = matrices.checked_mul(2)?;
