@@ -2,7 +2,7 @@
 //! converter of llama.cpp changed in the numbers.
 
 use super::blocks::Half;
-use super::hybrid::{gemma4, qwen35, Hybrid};
+use super::hybrid::{gemma4, qwen35, LayerReader};
 
 /// Pairs of names: in GGUF files, then in those of Hugging Face.
 pub type Names = &'static [(&'static str, &'static str)];
@@ -52,7 +52,7 @@ pub struct Architecture {
     /// The number of layers for which scores are scaled by the width of a head as if heads shared the model's.
     pub shared_width: Option<u64>,
     /// Tells of layers of several kinds, if there are.
-    pub hybrid: Option<Hybrid>,
+    pub hybrid: Option<LayerReader>,
 }
 
 const NONE: Names = &[];

@@ -5,7 +5,7 @@ use serde_json::{json, Map, Value as Json};
 use super::architecture::{Architecture, Biases, ARCHITECTURES};
 use super::blocks::Half;
 use super::file::{GgufFile, Value};
-use super::hybrid::Layers;
+use super::hybrid::LayerKinds;
 use super::metadata::Metadata;
 use crate::error::{Error, Result};
 
@@ -23,7 +23,7 @@ pub struct Widths {
     /// Experts of a layer.
     pub experts: u64,
     /// The kinds of layers.
-    pub kinds: Layers,
+    pub kinds: LayerKinds,
 }
 
 /// The row of a file's architecture.
@@ -58,7 +58,7 @@ pub fn config(file: &GgufFile, row: &Architecture, half: Option<Half>) -> Result
         layers: layers.ok_or_else(|| file.broken("it has not as many layers as it tells"))?,
         drafting,
         experts: metadata.count("expert_count")?.unwrap_or(0),
-        kinds: Layers::default(),
+        kinds: LayerKinds::default(),
         heads: metadata.required("attention.head_count")?,
         key_heads: match metadata.count("attention.head_count_kv")?.filter(|count| *count > 0) {
             Some(count) => count,

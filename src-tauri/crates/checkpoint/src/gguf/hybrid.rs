@@ -8,11 +8,11 @@ use super::order::ValueHeads;
 use crate::error::Result;
 
 /// Adds the fields of such an architecture to config.json.
-pub type Hybrid = fn(&Metadata<'_>, u64, &mut Map<String, Json>) -> Result<Layers>;
+pub type LayerReader = fn(&Metadata<'_>, u64, &mut Map<String, Json>) -> Result<LayerKinds>;
 
 /// The layers of a file.
 #[derive(Debug, Clone, Default)]
-pub struct Layers {
+pub struct LayerKinds {
     /// The kind of each; layers of one kind have the same tensors. Empty if all are of one.
     pub kinds: Vec<u8>,
     /// The heads of delta nets.
@@ -20,7 +20,7 @@ pub struct Layers {
 }
 
 /// Qwen 3.5: attention in every `full_attention_interval`th layer, delta nets in the others.
-pub fn qwen35(metadata: &Metadata<'_>, layers: u64, config: &mut Map<String, Json>) -> Result<Layers> {
+pub fn qwen35(metadata: &Metadata<'_>, layers: u64, config: &mut Map<String, Json>) -> Result<LayerKinds> {
     let [kernel, key_width, keys, values, inner] = [
         "conv_kernel",
         "state_size",
@@ -54,7 +54,7 @@ pub fn qwen35(metadata: &Metadata<'_>, layers: u64, config: &mut Map<String, Jso
         rope["mrope_interleaved"] = json!(true);
     }
     config.insert("rope_parameters".to_owned(), rope);
-    Ok(Layers {
+    Ok(LayerKinds {
         kinds: (1..=layers).map(|layer| u8::from(layer % interval == 0)).collect(),
         value_heads: Some(ValueHeads {
             keys,
@@ -67,7 +67,7 @@ pub fn qwen35(metadata: &Metadata<'_>, layers: u64, config: &mut Map<String, Jso
 }
 
 /// Gemma 4: layers with a window and full ones, of which the last ones use the keys and values of others.
-pub fn gemma4(metadata: &Metadata<'_>, layers: u64, config: &mut Map<String, Json>) -> Result<Layers> {
+pub fn gemma4(metadata: &Metadata<'_>, layers: u64, config: &mut Map<String, Json>) -> Result<LayerKinds> {
     let windows = metadata
         .value("attention.sliding_window_pattern")
         .and_then(Value::flags);
@@ -118,7 +118,7 @@ pub fn gemma4(metadata: &Metadata<'_>, layers: u64, config: &mut Map<String, Jso
     );
     let own = layers.saturating_sub(metadata.count("attention.shared_kv_layers")?.unwrap_or(0));
     let kinds = windows.iter().zip(0..);
-    Ok(Layers {
+    Ok(LayerKinds {
         kinds: kinds
             .map(|(window, layer)| 2 * u8::from(layer >= own) + u8::from(*window))
             .collect(),

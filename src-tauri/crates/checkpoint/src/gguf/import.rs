@@ -11,7 +11,7 @@ use super::architecture::{Architecture, FILTERS, LAYER, ROWS, TOP, UNUSED};
 use super::blocks::{convert, Change, Half, Loss, Parts, Target as Format, Way};
 use super::config::{architecture, config, Widths};
 use super::file::{GgufFile, Kind, Stored};
-use super::order::{Rows, ValueHeads};
+use super::order::{RowOrder, ValueHeads};
 use super::tokenizer::{check_tokenizer, tokenizer_files};
 use crate::config::Quantization;
 use crate::conversion::{shards, Shard, Target};
@@ -60,7 +60,7 @@ struct Source {
 /// The order of a tensor's numbers.
 #[derive(Debug, Clone, Copy)]
 struct Order {
-    rows: Rows,
+    rows: RowOrder,
     /// The heads that its columns belong to, if they are put back in order.
     columns: Option<ValueHeads>,
 }
@@ -183,7 +183,7 @@ impl GgufImport {
         sources
             .map(|source| (&self.file.tensors()[source.stored], source.place.rows))
             .map(|(stored, rows)| match rows {
-                Rows::Half(..) => stored.bytes() / 2,
+                RowOrder::Half(..) => stored.bytes() / 2,
                 _ => stored.bytes(),
             })
             .sum()
@@ -236,9 +236,9 @@ impl GgufImport {
 }
 
 /// The rows of a tensor, and the bytes of one. The numbers of a list whose order changes are rows of one.
-fn row_count(stored: &Stored, order: Rows) -> (u64, u64) {
+fn row_count(stored: &Stored, order: RowOrder) -> (u64, u64) {
     match stored.shape[..] {
-        [count] if order != Rows::Stored => (count, stored.kind.bytes()),
+        [count] if order != RowOrder::Stored => (count, stored.kind.bytes()),
         _ => (stored.rows(), stored.row_bytes()),
     }
 }
@@ -299,7 +299,7 @@ fn places(tensor: &Stored, row: &Architecture, widths: &Widths) -> Result<Vec<(S
     if part == "ffn_gate_up_exps" {
         let halves = ["ffn_gate_exps", "ffn_up_exps"].into_iter().enumerate();
         let half = |(half, part)| {
-            let rows = checked(tensor, Rows::Half(half, widths.experts))?;
+            let rows = checked(tensor, RowOrder::Half(half, widths.experts))?;
             Ok((at(&format!("{}.{end}", path(part)?)), Order { rows, ..STORED }))
         };
         return halves.map(half).collect();
@@ -309,7 +309,7 @@ fn places(tensor: &Stored, row: &Architecture, widths: &Widths) -> Result<Vec<(S
 }
 
 const STORED: Order = Order {
-    rows: Rows::Stored,
+    rows: RowOrder::Stored,
     columns: None,
 };
 
@@ -320,10 +320,10 @@ fn split_end(name: &str) -> Option<(&str, &str)> {
 }
 
 /// An order that a tensor can have.
-fn checked(tensor: &Stored, order: Rows) -> Result<Rows> {
+fn checked(tensor: &Stored, order: RowOrder) -> Result<RowOrder> {
     let (rows, _) = row_count(tensor, order);
-    let fits =
-        order.stretches(rows).is_some() && (tensor.shape.len() <= 2 || matches!(order, Rows::Stored | Rows::Half(..)));
+    let fits = order.stretches(rows).is_some()
+        && (tensor.shape.len() <= 2 || matches!(order, RowOrder::Stored | RowOrder::Half(..)));
     fits.then_some(order)
         .ok_or_else(|| Error::Unsupported(format!("{rows} rows of `{}`", tensor.name)))
 }
@@ -332,12 +332,12 @@ fn checked(tensor: &Stored, order: Rows) -> Result<Rows> {
 fn order(tensor: &Stored, part: &str, row: &Architecture, widths: &Widths) -> Result<Order> {
     let mut order = STORED;
     order.rows = match (part, widths.kinds.value_heads) {
-        ("attn_q", _) if row.turned => Rows::Turned(widths.heads),
-        ("attn_k", _) if row.turned => Rows::Turned(widths.key_heads),
-        ("attn_qkv" | "ssm_conv1d", Some(heads)) => Rows::Values(heads, heads.before(), heads.width),
-        ("attn_gate", Some(heads)) => Rows::Values(heads, 0, heads.width),
-        ("ssm_beta" | "ssm_alpha" | "ssm_a" | "ssm_dt.bias", Some(heads)) => Rows::Values(heads, 0, 1),
-        _ => Rows::Stored,
+        ("attn_q", _) if row.turned => RowOrder::Turned(widths.heads),
+        ("attn_k", _) if row.turned => RowOrder::Turned(widths.key_heads),
+        ("attn_qkv" | "ssm_conv1d", Some(heads)) => RowOrder::Values(heads, heads.before(), heads.width),
+        ("attn_gate", Some(heads)) => RowOrder::Values(heads, 0, heads.width),
+        ("ssm_beta" | "ssm_alpha" | "ssm_a" | "ssm_dt.bias", Some(heads)) => RowOrder::Values(heads, 0, 1),
+        _ => RowOrder::Stored,
     };
     if let ("ssm_out", Some(heads)) = (part, widths.kinds.value_heads) {
         let whole = tensor.kind.is_plain() || heads.width.is_multiple_of(32);
@@ -364,7 +364,7 @@ fn target(name: String, tensor: &Stored, half: Option<Half>, order: Order) -> Ta
     if shape.len() == 2 && FILTERS.into_iter().any(is_row) {
         shape.push(1);
     }
-    if let (Rows::Half(..), [.., rows, _]) = (order.rows, &mut shape[..]) {
+    if let (RowOrder::Half(..), [.., rows, _]) = (order.rows, &mut shape[..]) {
         *rows /= 2;
     }
     Target {

@@ -19,7 +19,7 @@ pub struct ValueHeads {
 
 /// The rows of a tensor as a folder has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowOrder {
     /// As they are stored.
     Stored,
     /// A number of heads, in which the halves of a rotation go by turns.
@@ -30,7 +30,7 @@ pub enum Rows {
     Half(usize, u64),
 }
 
-impl Rows {
+impl RowOrder {
     /// The stretches of stored rows, in the order of the folder; `None` if a tensor of so many rows has no such order.
     pub fn stretches(self, rows: u64) -> Option<Vec<Range<u64>>> {
         match self {
@@ -77,7 +77,7 @@ impl Rows {
     }
 }
 
-/// Rows of whole heads with the first halves of their rotations before the second ones.
+/// RowOrder of whole heads with the first halves of their rotations before the second ones.
 fn halves_in_order(bytes: &[u8], row: usize, head: usize) -> Vec<u8> {
     let mut ordered = Vec::with_capacity(bytes.len());
     for head in bytes.chunks_exact(row * head) {
@@ -90,12 +90,12 @@ fn halves_in_order(bytes: &[u8], row: usize, head: usize) -> Vec<u8> {
 }
 
 impl ValueHeads {
-    /// Rows of the queries and keys before those of values.
+    /// RowOrder of the queries and keys before those of values.
     pub fn before(self) -> u64 {
         self.keys.saturating_mul(self.key_width).saturating_mul(2)
     }
 
-    /// Rows of all values.
+    /// RowOrder of all values.
     pub fn rows(self) -> u64 {
         self.keys.saturating_mul(self.each).saturating_mul(self.width)
     }
