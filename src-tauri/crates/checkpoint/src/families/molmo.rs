@@ -17,6 +17,13 @@ use crate::config::{Family, Fields};
 use crate::error::{unusable, Error};
 use crate::image_prompt::{ImagePrompt, ImageRun};
 
+/// Both grids of an image begin alike.
+const GRIDS: ImageRun = ImageRun::Grids {
+    starts: ["<im_start>"; 2],
+    row_end: "<im_col>",
+    end: "<im_end>",
+};
+
 /// The rows of the family.
 pub(super) const FAMILIES: &[FamilyRow] = &[
     FamilyRow::vision(
@@ -28,11 +35,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             processor: ProcessorRow::fixed(&["JinaVLM"], molmo::jina_processor),
             prompt: ImagePrompt {
                 template: Some(JINA_TEMPLATE),
-                run: ImageRun::Grids {
-                    starts: ["<im_start>"; 2],
-                    row_end: "<im_col>",
-                    end: "<im_end>",
-                },
+                run: GRIDS,
                 ..PROMPT
             },
         },
@@ -46,11 +49,7 @@ pub(super) const FAMILIES: &[FamilyRow] = &[
             processor: ProcessorRow::fixed(&["Molmo"], molmo::first_processor),
             prompt: ImagePrompt {
                 first: true,
-                run: ImageRun::Grids {
-                    starts: ["<im_start>"; 2],
-                    row_end: "<im_col>",
-                    end: "<im_end>",
-                },
+                run: GRIDS,
                 ..PROMPT
             },
         },
