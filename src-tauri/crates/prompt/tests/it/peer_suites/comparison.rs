@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{alike, same_calls, Call, Case, Reading};
+use super::{alike, same_calls, Call, Case, Reading};
 
 /// A case, what we read and what the peer reads.
 pub struct Comparison<'a> {

@@ -1,16 +1,11 @@
 //! Reasoning, answer and calls set apart, in every way a model may write them.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/speaker.rs"]
-mod speaker;
-
 use std::sync::LazyLock;
 
+use crate::speaker::{Answer, Speaker};
 use prompt::{Piece, Prompt};
 use proptest::prelude::*;
 use protocol::NoticeCode;
-use speaker::{Answer, Speaker};
 
 #[test]
 fn gemma_channels_are_told_apart() {

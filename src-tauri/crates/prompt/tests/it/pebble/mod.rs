@@ -1,7 +1,5 @@
 //! Pebble's processor against transformers, and what nobody may type into a prompt.
 
-#![allow(clippy::unwrap_used)]
-
 mod streaming;
 
 use std::collections::BTreeSet;
@@ -53,7 +51,7 @@ fn message(value: &Value) -> Message {
 #[test]
 fn texts_and_ids_are_those_of_transformers() {
     let pebble = pebble();
-    let cases: Vec<Value> = serde_json::from_str(include_str!("../fixtures/pebble_renders.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../../fixtures/pebble_renders.json")).unwrap();
     assert!(cases.len() >= 30);
     for case in &cases {
         let messages: Vec<Message> = case["messages"].as_array().unwrap().iter().map(message).collect();

@@ -1,6 +1,4 @@
 //! The places at which Pebble's prompts part, found by rendering and checked against the prompts themselves.
-#![allow(clippy::unwrap_used)]
-
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,4 @@
 //! Calls and results of tools in the chat templates of public packages. `PONDER_TEMPLATES` names the folder.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

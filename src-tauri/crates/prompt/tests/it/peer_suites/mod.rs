@@ -2,18 +2,14 @@
 //! engine uses, whole and in pieces. `PONDER_SUITES` names the folder with the cases, which `./dev test --full`
 //! collects from the published sources; `PONDER_SUITES_DIFFERENCES` a file for all that differs, a case a line.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod comparison;
 mod differences;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use common::{byte_speaker, split};
-use comparison::Comparison;
+use self::comparison::Comparison;
+use crate::common::{byte_speaker, split};
 use prompt::{ChatProcessor, Event, Piece, Prompt, Splitter};
 use serde::Deserialize;
 use serde_json::{json, Value};

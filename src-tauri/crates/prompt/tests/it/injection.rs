@@ -1,7 +1,5 @@
 //! User text is text: hostile messages leave a prompt's structure alone, and benign ones get the ids of transformers,
 //! with Pebble's tokenizer and with small ones of other families that tests/oracle/injection.py makes.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;

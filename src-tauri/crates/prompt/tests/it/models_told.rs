@@ -1,11 +1,7 @@
 //! Models whose templates are in no public package: how their calls and thoughts are told from what their tokenizers
 //! and templates know.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{byte_speaker, written};
+use crate::common::{byte_speaker, written};
 use prompt::{Event, Prompt};
 use protocol::ThinkingControl;
 use serde_json::{json, Value};

@@ -1,19 +1,15 @@
 //! Random calls of random tools, whose texts hold the markers and closing tags of every format, written as each format
 //! writes them: what is read is exactly what was written. `PONDER_SEED` chooses them.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod fragments;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use common::templates::{spelled, templates};
-use common::writers::{self, Call, AMBIGUOUS};
-use fragments::fragments;
+use self::fragments::fragments;
+use crate::common::templates::{spelled, templates};
+use crate::common::writers::{self, Call, AMBIGUOUS};
 use prompt::{ChatProcessor, Event, Piece, Prompt, RenderRequest, Splitter};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -100,7 +96,7 @@ fn call(text: impl Strategy<Value = String> + Clone + 'static) -> impl Strategy<
 
 fn read(format: &str, source: &str, characters: usize) -> Vec<Event> {
     let splitter = Splitter::named(format, false, true).unwrap().with_tools(&OFFERED);
-    common::split(splitter, source, characters)
+    crate::common::split(splitter, source, characters)
 }
 
 fn calls(events: &[Event]) -> Vec<Call> {
@@ -256,7 +252,11 @@ fn what_was_written_is_called_and_nothing_else() {
             let outcome = outcome(format, &written, &source, &events);
             *outcomes.borrow_mut().entry(outcome).or_default() += 1;
             let allowed = outcome == Outcome::Exact || outcome != Outcome::Wrong && AMBIGUOUS.contains(&format);
-            prop_assert!(allowed, "{outcome:?}: {source:?}\n{:?}", common::written(&events));
+            prop_assert!(
+                allowed,
+                "{outcome:?}: {source:?}\n{:?}",
+                crate::common::written(&events)
+            );
             Ok(())
         });
         result.unwrap_or_else(|error| panic!("{format}: {error}"));
@@ -352,13 +352,13 @@ fn what_templates_write_is_called_and_nothing_else() {
     for path in templates(Path::new(&folder)) {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let source = std::fs::read_to_string(&path).unwrap();
-        let (processor, _) = common::byte_speaker(&spelled(&source), &source);
+        let (processor, _) = crate::common::byte_speaker(&spelled(&source), &source);
         let reads = |written: &[Call]| {
             let (prompt, ids) = rendered(&processor, written)?;
             let events = read_ids(&processor, &prompt, &ids);
             let found = calls(&events);
             let same = || rendered(&processor, &found).is_some_and(|(_, again)| again == ids);
-            let notice = || common::written(&events).contains(&"N:broken_tool_call".to_owned());
+            let notice = || crate::common::written(&events).contains(&"N:broken_tool_call".to_owned());
             let outcome = match () {
                 () if found == written => Outcome::Exact,
                 () if found.is_empty() && notice() => Outcome::GivenUp,
@@ -367,7 +367,11 @@ fn what_templates_write_is_called_and_nothing_else() {
             };
             Some((
                 outcome,
-                format!("{:?}\n  {:?}", processor.decode(&ids).ok()?, common::written(&events)),
+                format!(
+                    "{:?}\n  {:?}",
+                    processor.decode(&ids).ok()?,
+                    crate::common::written(&events)
+                ),
             ))
         };
         if reads(std::slice::from_ref(&plain)).is_none_or(|(outcome, _)| outcome != Outcome::Exact) {

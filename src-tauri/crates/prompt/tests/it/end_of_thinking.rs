@@ -1,6 +1,4 @@
 //! The end of a thought for a model: of every format, of every template of public packages, and what shows afterwards.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,10 @@
 //! Every format: hand-written cases, fed as text and as tokens, and what holds for whatever a model may write.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use common::{byte_speaker, written};
+use crate::common::{byte_speaker, written};
 use prompt::{ChatProcessor, Event, Piece, Prompt, Splitter};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -34,7 +30,7 @@ struct Case {
 
 /// The cases of most formats in one file, those of the others in a file of their own each.
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
-    let mut fixture: Fixture = serde_json::from_str(include_str!("fixtures/channels.json")).unwrap();
+    let mut fixture: Fixture = serde_json::from_str(include_str!("../fixtures/channels.json")).unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/formats");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,7 +1,7 @@
 //! The deliberate differences in reading an answer: each rule once, with its reason and with what ours must be then.
 
-use crate::comparison::{alike_beginning, in_order, loosely, untyped, words, Comparison};
-use crate::{alike, same_calls, Call, Reading};
+use super::comparison::{alike_beginning, in_order, loosely, untyped, words, Comparison};
+use super::{alike, same_calls, Call, Reading};
 
 /// A rule and when it explains a difference.
 struct Difference {

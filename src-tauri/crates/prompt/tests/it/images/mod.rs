@@ -1,17 +1,13 @@
 //! Images in prompts: the runs of every family, beside transformers' own processors and written by hand, and what
 //! nobody may type.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod families;
 
 use std::path::Path;
 use std::process::Command;
 
+use self::families::{families, feature};
 use checkpoint::{ImagePlan, View};
-use families::{families, feature};
 use prompt::{ChatProcessor, Error, Prompt, RenderRequest};
 use proptest::prelude::*;
 use protocol::{Content, ErrorCode, Message, Role};
@@ -93,7 +89,7 @@ fn asked<'a>(messages: &'a [Message], images: &'a [ImagePlan]) -> RenderRequest<
 fn model(model_type: &str, template: &str, marks: &[&str]) -> ChatProcessor {
     let turns = ["<|user|>", "<|assistant|>", "<|system|>", "<|tool|>"];
     let marks: Vec<&str> = turns.iter().chain(marks).copied().collect();
-    common::byte_model(&marks, template, &json!({"model_type": model_type})).0
+    crate::common::byte_model(&marks, template, &json!({"model_type": model_type})).0
 }
 
 fn spelled(model: &ChatProcessor, prompt: &Prompt) -> String {
@@ -268,7 +264,7 @@ fn a_placeholder_that_no_tokenizer_has_is_a_place_between_texts() {
 #[test]
 fn a_family_without_a_template_has_one_here() {
     let marks = ["<image>", "<bos>"];
-    let (model, _) = common::byte_model(&marks, "", &json!({"model_type": "paligemma"}));
+    let (model, _) = crate::common::byte_model(&marks, "", &json!({"model_type": "paligemma"}));
     let plans = [grid(1, 2), grid(1, 1)];
     let messages = [
         message(Role::User, vec![image("a"), Content::text("What is it?")]),

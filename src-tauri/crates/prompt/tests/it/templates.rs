@@ -1,7 +1,5 @@
 //! Chat templates of public packages against transformers. The templates and what transformers makes of them are
 //! fetched and made by tests/oracle/templates.py; `./dev test` does both.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,9 @@
 //! Calls whose arguments hold markup, calls in thoughts, and what models write that their templates never would: each
 //! whole and in pieces, with markers as tokens and as text.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{byte_speaker, split, written};
+use crate::common::{byte_speaker, split, written};
 use prompt::{Event, Prompt, Splitter};
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,7 +24,7 @@ struct Case {
 }
 
 fn fixture() -> Fixture {
-    serde_json::from_str(include_str!("fixtures/calls.json")).unwrap()
+    serde_json::from_str(include_str!("../fixtures/calls.json")).unwrap()
 }
 
 #[test]

@@ -1,13 +1,9 @@
 //! The text that templates of real models write for a turn with a thought and a tool call, read back by the parser that
 //! the template leads to. `PONDER_TEMPLATES` names the folder.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::path::Path;
 
-use common::templates::{spelled, templates};
+use crate::common::templates::{spelled, templates};
 use prompt::{ChatProcessor, Piece, RenderRequest};
 use protocol::{Message, Role, Thinking, ToolCall};
 use serde_json::{json, Value};
@@ -103,7 +99,7 @@ fn what_templates_write_is_read() {
     for path in templates(Path::new(&folder)) {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let source = std::fs::read_to_string(&path).unwrap();
-        let (processor, _) = common::byte_speaker(&spelled(&source), &source);
+        let (processor, _) = crate::common::byte_speaker(&spelled(&source), &source);
         let Some(read) = read(&processor) else { continue };
         if read.writes.0 {
             calls = (calls.0 + u32::from(read.call), calls.1 + 1);

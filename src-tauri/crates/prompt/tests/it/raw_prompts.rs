@@ -1,6 +1,4 @@
 //! Prompts without a chat template, with Pebble's tokenizer.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
 
