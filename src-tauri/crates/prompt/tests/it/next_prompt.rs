@@ -193,19 +193,20 @@ fn a_long_chat_is_parted_in_less_time_than_it_is_rendered() {
     }
     messages.push(user("And now?"));
     let request = request(&messages, Thinking::On);
-    let start = Instant::now();
-    let prompt = processor.prompt(&request).unwrap();
-    let rendered = start.elapsed();
-    let start = Instant::now();
-    let found = processor.boundaries(&request, &prompt);
-    let parted = start.elapsed();
-    println!(
-        "report: boundaries of {} tokens in 201 messages {parted:.1?}, the prompt itself {rendered:.1?}",
-        prompt.ids.len()
-    );
-    assert!(found.len() >= 2, "{found:?}");
-    assert!(
-        parted < rendered.max(Duration::from_millis(100)),
-        "{parted:?}, the prompt took {rendered:?}"
-    );
+    // The least of some rounds: other programs of the computer only ever make one longer.
+    let (mut rendered, mut parted) = (Duration::MAX, Duration::MAX);
+    for _ in 0..20 {
+        let start = Instant::now();
+        let prompt = processor.prompt(&request).unwrap();
+        rendered = rendered.min(start.elapsed());
+        let start = Instant::now();
+        let found = processor.boundaries(&request, &prompt);
+        parted = parted.min(start.elapsed());
+        assert!(found.len() >= 2, "{found:?}");
+        if parted < rendered {
+            break;
+        }
+    }
+    println!("report: boundaries of 201 messages {parted:.1?}, the prompt itself {rendered:.1?}");
+    assert!(parted < rendered, "{parted:?}, the prompt took {rendered:?}");
 }
