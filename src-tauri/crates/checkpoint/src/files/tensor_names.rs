@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 34] = [
+const UNUSED: [&str; 35] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -11,6 +11,7 @@ const UNUSED: [&str; 34] = [
     "image_newline",
     "vit_merger.",
     "merger.mlp.",
+    "resampler_model.",
     "siglip2.",
     "vit.",
     "img_projector.",
@@ -44,7 +45,7 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 22] = [
+const PARTS: [&str; 23] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -54,6 +55,7 @@ const PARTS: [&str; 22] = [
     "image_newline",
     "vit_merger.",
     "merger.mlp.",
+    "resampler_model.",
     "embed_vision.",
     "vision_embed_tokens.",
     "aligner.",

@@ -22,6 +22,8 @@ pub struct Input<'a> {
     pub positions: Option<&'a [Position]>,
     /// The rows of a prompt that all see each other (PaliGemma).
     pub prompt: Option<Range<usize>>,
+    /// The rows of images, their marks included.
+    pub of_images: &'a [Range<usize>],
 }
 
 /// The part of an image that is read in a chunk.
@@ -49,6 +51,7 @@ impl<'a> Input<'a> {
             deltas: &[],
             positions: None,
             prompt: None,
+            of_images: &[],
         }
     }
 

@@ -21,7 +21,6 @@ pub(super) const VISION: &[Model] = &[
         &["deepseekocr_2", "unlimited_ocr", "unlimited-ocr"],
     ),
     ("DiffusionGemma", &["diffusion_gemma"]),
-    ("ERNIE 4.5 VL", &["ernie4_5_moe_vl", "ernie4_5_vl_moe"]),
     ("Flint", &["flint"]),
     ("Florence 2", &["florence2"]),
     ("GLM 5 with vision", &["glm5_next"]),

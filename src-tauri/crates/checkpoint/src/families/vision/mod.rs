@@ -5,6 +5,7 @@
 pub(crate) mod bunny;
 pub(crate) mod deepencoder;
 pub(crate) mod deepseek_vl;
+pub(crate) mod ernie;
 pub(crate) mod falcon_ocr;
 pub(crate) mod fastvit;
 pub(crate) mod gemma4;
@@ -32,6 +33,7 @@ use crate::config::limits::{check_head, check_layers, check_range, check_width};
 use crate::error::Error;
 use crate::memory::VisionCost;
 pub use deepencoder::{DeepEncoderConfig, SamConfig};
+pub use ernie::ErnieVisionConfig;
 pub use falcon_ocr::FalconPatchesConfig;
 pub use fastvit::FastVitConfig;
 pub use gemma4::Gemma4VisionConfig;
@@ -87,6 +89,8 @@ pub enum VisionConfig {
     Idefics2(Idefics2Config),
     /// Molmo's.
     Molmo(MolmoVisionConfig),
+    /// ERNIE 4.5 VL's.
+    Ernie(ErnieVisionConfig),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -114,6 +118,7 @@ impl VisionConfig {
             | Self::DeepEncoder(_)
             | Self::Idefics2(_)
             | Self::Molmo(_)
+            | Self::Ernie(_)
             | Self::Hunyuan(_) => false,
         }
     }
@@ -156,6 +161,7 @@ impl VisionConfig {
             Self::DeepEncoder(encoder) => encoder.cost(),
             Self::Idefics2(encoder) => encoder.cost(),
             Self::Molmo(encoder) => encoder.cost(),
+            Self::Ernie(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }

@@ -6,6 +6,7 @@
 mod attention;
 mod block;
 mod deepencoder;
+mod ernie;
 mod falcon_ocr;
 mod fastvit;
 mod gemma4;
@@ -124,6 +125,8 @@ pub enum VisionTower {
     Idefics2(Box<idefics2::Idefics2>),
     /// Molmo's.
     Molmo(Box<molmo::MolmoTower>),
+    /// ERNIE 4.5 VL's.
+    Ernie(Box<ernie::ErnieTower>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -158,6 +161,7 @@ impl VisionTower {
                 Self::Idefics2(Box::new(idefics2::Idefics2::load(config, hidden, weights)?))
             }
             VisionConfig::Molmo(config) => Self::Molmo(Box::new(molmo::MolmoTower::load(config, hidden, weights)?)),
+            VisionConfig::Ernie(config) => Self::Ernie(Box::new(ernie::ErnieTower::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -210,6 +214,7 @@ impl VisionTower {
                 Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) => {
                     unreachable!("it encodes all views together")
                 }
+                Self::Ernie(tower) => tower.encode(&input, hook),
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
                 Self::Falcon(patches) => patches.encode(&input, hook),
             }?;
