@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 35] = [
+const UNUSED: [&str; 37] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -12,6 +12,8 @@ const UNUSED: [&str; 35] = [
     "vit_merger.",
     "merger.mlp.",
     "resampler_model.",
+    "layerwise_projectors.",
+    "spatial_projectors.",
     "siglip2.",
     "vit.",
     "img_projector.",
@@ -45,7 +47,7 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 23] = [
+const PARTS: [&str; 25] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -56,6 +58,8 @@ const PARTS: [&str; 23] = [
     "vit_merger.",
     "merger.mlp.",
     "resampler_model.",
+    "layerwise_projectors.",
+    "spatial_projectors.",
     "embed_vision.",
     "vision_embed_tokens.",
     "aligner.",

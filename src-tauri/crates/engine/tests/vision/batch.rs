@@ -10,7 +10,7 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 30] = [
+const ROWS: [&str; 31] = [
     "aya_vision",
     "deepseek_vl_v2",
     "deepseekocr",
@@ -23,6 +23,7 @@ const ROWS: [&str; 30] = [
     "gemma4-26b",
     "glm4v",
     "glm_ocr",
+    "granite4_vision",
     "hunyuan_vl",
     "idefics2",
     "internvl",

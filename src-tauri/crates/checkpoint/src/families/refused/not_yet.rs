@@ -25,7 +25,6 @@ pub(super) const VISION: &[Model] = &[
     ("Florence 2", &["florence2"]),
     ("GLM 5 with vision", &["glm5_next"]),
     ("GOT-OCR", &["got"]),
-    ("Granite 4 Vision", &["granite4_vision", "granite4-vision"]),
     ("IndicOCR", &["indic_ocr"]),
     ("Inkling", &["inkling", "inkling_mm_model"]),
     ("Kimi K3", &["kimi_k3"]),

@@ -10,6 +10,7 @@ pub(crate) mod falcon_ocr;
 pub(crate) mod fastvit;
 pub(crate) mod gemma4;
 pub(crate) mod glm;
+pub(crate) mod granite4;
 pub(crate) mod hunyuan;
 pub(crate) mod idefics2;
 pub(crate) mod internvit;
@@ -38,6 +39,7 @@ pub use falcon_ocr::FalconPatchesConfig;
 pub use fastvit::FastVitConfig;
 pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
+pub use granite4::{FeatureSet, Granite4VisionConfig};
 pub use hunyuan::HunyuanVisionConfig;
 pub use idefics2::Idefics2Config;
 pub use internvit::InternVitConfig;
@@ -89,6 +91,8 @@ pub enum VisionConfig {
     Idefics2(Idefics2Config),
     /// Molmo's.
     Molmo(MolmoVisionConfig),
+    /// Granite 4 Vision's.
+    Granite4(Granite4VisionConfig),
     /// ERNIE 4.5 VL's.
     Ernie(ErnieVisionConfig),
     /// HunyuanOCR's.
@@ -118,6 +122,7 @@ impl VisionConfig {
             | Self::DeepEncoder(_)
             | Self::Idefics2(_)
             | Self::Molmo(_)
+            | Self::Granite4(_)
             | Self::Ernie(_)
             | Self::Hunyuan(_) => false,
         }
@@ -161,6 +166,7 @@ impl VisionConfig {
             Self::DeepEncoder(encoder) => encoder.cost(),
             Self::Idefics2(encoder) => encoder.cost(),
             Self::Molmo(encoder) => encoder.cost(),
+            Self::Granite4(encoder) => encoder.cost(),
             Self::Ernie(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
