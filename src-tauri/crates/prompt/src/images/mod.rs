@@ -93,19 +93,19 @@ impl ImageTokens {
         })
     }
 
-    /// True if the template writes exactly one placeholder for an image part of this type.
+    /// True if the template writes exactly one placeholder for an image part of this type, and none without one.
     fn writes(&self, part: &str, template: &Template) -> bool {
-        let content = serde_json::json!([{"type": part}, {"type": "text", "text": "Quokka"}]);
-        let variables = serde_json::json!({
-            "messages": [{"role": "user", "content": content}], "tools": null, "documents": null, "add_generation_prompt": true,
-        });
-        let rendered = variables
-            .as_object()
-            .and_then(|variables| template.render(variables.clone()).ok());
-        rendered.is_some_and(|text| {
-            let text = self.shortened(text);
-            text.contains("Quokka") && text.matches(self.family.placeholder).count() == 1
-        })
+        let written = |content: Value| {
+            let variables = serde_json::json!({
+                "messages": [{"role": "user", "content": content}], "tools": null, "documents": null, "add_generation_prompt": true,
+            });
+            let text = self.shortened(template.render(variables.as_object()?.clone()).ok()?);
+            text.contains("Quokka")
+                .then(|| text.matches(self.family.placeholder).count())
+        };
+        let words = serde_json::json!({"type": "text", "text": "Quokka"});
+        written(serde_json::json!([{"type": part}, words])) == Some(1)
+            && written(serde_json::json!([words])).unwrap_or(0) == 0
     }
 
     /// A rendered text with the placeholder in place of other texts that stand for an image.
