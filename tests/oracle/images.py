@@ -122,6 +122,7 @@ def decoded(path):
 def processors():
     """Name, class, the processor's file, `config.json`, and how its answer is taken apart."""
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+    from transformers.models.ernie4_5_vl_moe.image_processing_pil_ernie4_5_vl_moe import Ernie4_5_VLMoeImageProcessorPil
     from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
     from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil
     from transformers.models.glm46v.image_processing_pil_glm46v import Glm46VImageProcessorPil
@@ -177,6 +178,7 @@ def processors():
         ("glm4v", Glm4vImageProcessorPil, edges(12544, 9633792), {"model_type": "glm4v"}, grid),
         ("glm_ocr", Glm46VImageProcessorPil, edges(12544, 9633792), {"model_type": "glm_ocr"}, grid),
         ("paddleocr_vl", PaddleOCRVLImageProcessorPil, {"min_pixels": 147384, "max_pixels": 2822400, **half}, {"model_type": "paddleocr_vl"}, grid),
+        ("ernie4_5_vl_moe", Ernie4_5_VLMoeImageProcessorPil, {"patch_size": 14, "merge_size": 2, **clip}, {"model_type": "ernie4_5_vl_moe"}, grid),
         ("hunyuan_vl", HunYuanVLImageProcessorPil, {"min_pixels": 262144, "max_pixels": 4194304, "resample": 1}, {"model_type": "hunyuan_vl"}, hunyuan),
         ("gemma3", Gemma3ImageProcessorPil, {**square(896), **half}, {"model_type": "gemma3", "mm_tokens_per_image": 256,
                                                                      "vision_config": {"patch_size": 14}}, fixed),

@@ -50,8 +50,8 @@ def cohere(model_type, **more):
     return config(model_type, language, siglip(), downsample_factor=2, alignment_intermediate_size=48, **more)
 
 
-def view(numbers):
-    return View(numbers.pixels(3, SIDE, SIDE), SIDE, SIDE, (PER_SIDE, PER_SIDE), (PER_SIDE, PER_SIDE))
+def view(numbers, side=SIDE):
+    return View(numbers.pixels(3, side, side), side, side, (PER_SIDE, PER_SIDE), (PER_SIDE, PER_SIDE))
 
 
 def square(numbers, _):
@@ -64,11 +64,11 @@ def brought(covered, most):
     return tuple(int(side // ratio) for side in covered) if ratio > 1.1 else covered
 
 
-def on_canvas(most=None, canvases=CANVASES):
+def on_canvas(most=None, canvases=CANVASES, side=SIDE):
     def image(numbers, index):
         tiles, covered = canvases[index % len(canvases)]
         shown = brought(covered, most)
-        views = [view(numbers) for _ in range(tiles[0] * tiles[1] + 1)]
+        views = [view(numbers, side) for _ in range(tiles[0] * tiles[1] + 1)]
         run = [IMAGE] * (PER_SIDE**2 + shown[0] * (shown[1] + 1))
         return Image(views, run, tiles=tiles, whole=True, joined=[covered, shown])
 

@@ -93,13 +93,13 @@ def processor(patch, mean, std):
             "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "do_convert_rgb": True, "resample": 3}
 
 
-def images_of(patch):
+def images_of(patch, frames=2):
     """Patches sorted into the blocks of 2 x 2 that are merged, each C, T, y, x."""
 
     def image(numbers, index):
         rows, columns = GRIDS[index % len(GRIDS)]
         tokens = (rows // 2, columns // 2)
-        view = View(numbers.pixels(rows * columns, 3 * 2 * patch * patch), columns * patch, rows * patch, (rows, columns), tokens)
+        view = View(numbers.pixels(rows * columns, 3 * frames * patch * patch), columns * patch, rows * patch, (rows, columns), tokens)
         return Image([view], [START] + [IMAGE] * (tokens[0] * tokens[1]) + [END])
 
     return image

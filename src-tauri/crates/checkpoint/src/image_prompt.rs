@@ -10,6 +10,8 @@ pub struct ImagePrompt {
     pub placeholder: &'static str,
     /// All that such templates write, marks included, for a template that knows no images.
     pub written: &'static str,
+    /// Other texts that templates write for an image, marks included; the run has its own marks then (ERNIE 4.5 VL).
+    pub also_written: &'static [&'static str],
     /// The token that takes a feature, unless config.json names one.
     pub feature: &'static str,
     /// The text around the placeholder before the prompt is encoded.
@@ -80,6 +82,7 @@ impl ImagePrompt {
         Self {
             placeholder: token,
             written: token,
+            also_written: &[],
             feature: token,
             around: "",
             added: false,

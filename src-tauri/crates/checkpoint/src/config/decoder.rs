@@ -9,7 +9,7 @@ use crate::config::limits::{check_nonzero, check_range, check_width, MOST_LOOPS}
 use crate::config::rope::RopeConfig;
 use crate::config::{mla::MlaConfig, moe::LatentMoeConfig, moe::MoeConfig};
 
-pub use crate::config::moe::ShortcutConfig;
+pub use crate::config::moe::{ModalMoeConfig, ShortcutConfig};
 use crate::error::{unusable, Error};
 
 pub use crate::config::activation::{Activation, EncoderActivation};
@@ -251,6 +251,8 @@ pub enum FeedForward {
     Linear(LinearConfig),
     /// The same over latents, `mlp`.
     LatentMoe(LatentMoeConfig),
+    /// Experts of text and experts of images, `mlp`.
+    ModalMoe(ModalMoeConfig),
     /// A network beside experts that are added after the next layer, `mlp`.
     Shortcut(ShortcutConfig),
     /// None; nor is there a norm before it.
@@ -363,6 +365,7 @@ impl DecoderConfig {
                 FeedForward::Plain(plain) => check_width("intermediate_size", plain.width.into())?,
                 FeedForward::Moe(experts) => experts.check()?,
                 FeedForward::LatentMoe(latent) => latent.check()?,
+                FeedForward::ModalMoe(modal) => modal.check()?,
                 FeedForward::Shortcut(shortcut) => {
                     check_width("ffn_hidden_size", 2 * u64::from(shortcut.dense.width))?;
                     shortcut.experts.check()?;

@@ -129,6 +129,7 @@ impl FeedForward {
             Self::Moe(experts) => experts.costs(),
             Self::Linear(linear) => vec![Box::new(*linear)],
             Self::LatentMoe(latent) => latent.costs(),
+            Self::ModalMoe(modal) => modal.costs(),
             Self::Shortcut(shortcut) => {
                 let mut costs = shortcut.experts.costs();
                 costs.insert(0, Box::new(shortcut.dense.cost()));

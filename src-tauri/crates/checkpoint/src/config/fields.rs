@@ -177,6 +177,19 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| Error::invalid(field, "it is not a list of numbers"))
     }
 
+    /// A list of pairs of numbers.
+    pub(crate) fn pairs(self, field: &'static str) -> Result<Option<Vec<[f32; 2]>>, Error> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let pair = |item: &Value| match item.as_array()?.as_slice() {
+            [first, second] => Some([first.as_f64()? as f32, second.as_f64()? as f32]),
+            _ => None,
+        };
+        let pairs = value.as_array().and_then(|items| items.iter().map(pair).collect());
+        pairs
+            .map(Some)
+            .ok_or_else(|| Error::invalid(field, "it is not a list of pairs of numbers"))
+    }
+
     /// A number for each layer: a list, whose numbers beyond the layers are left out, or one number for all.
     pub(crate) fn by_layer<T: Number + Copy>(self, field: &'static str, layers: u32) -> Result<Option<Vec<T>>, Error> {
         let layers = layers as usize;

@@ -271,6 +271,7 @@ mod tests {
             | FeedForward::Plain(_)
             | FeedForward::Linear(_)
             | FeedForward::LatentMoe(_)
+            | FeedForward::ModalMoe(_)
             | FeedForward::Shortcut(_)
             | FeedForward::Absent => {
                 panic!("no experts")

@@ -218,6 +218,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     vision::deepencoder::FAMILIES,
     vision::deepseek_vl::FAMILIES,
     vision::fastvit::FAMILIES,
+    vision::granite4::FAMILIES,
     vision::idefics2::FAMILIES,
     vision::internvit::FAMILIES,
     vision::janus::FAMILIES,

@@ -7,19 +7,10 @@ use serde_json::Value;
 use super::row::{ProcessorRow, VisionRow};
 use super::{gemma3, vision_rows};
 use crate::error::{Error, Result};
-use crate::image_processor::parts::patches;
-use crate::image_processor::{ImageProcessor, ProcessorConfig, CLIP};
+use crate::image_processor::{ImageProcessor, ProcessorConfig};
 
-/// Processors that no family here has of its own, and the families elsewhere that do.
-const OTHERS: &[(&[&str], ProcessorRow)] = &[
-    (
-        &["ernie4_5_moe_vl", "ernie4_5_vl_moe"],
-        ProcessorRow::new(&["Ernie4_5_VLMoe", "Ernie4_5_VL_Moe"], |processor| {
-            patches(processor, 14, 1, (3_136, 4_842_768), |rule| rule, true, CLIP)
-        }),
-    ),
-    (&[], ProcessorRow::new(&["Siglip"], gemma3::siglip_processor)),
-];
+/// Processors that no family here has of its own.
+const OTHERS: &[ProcessorRow] = &[ProcessorRow::new(&["Siglip"], gemma3::siglip_processor)];
 
 impl ImageProcessor {
     /// Reads the image processor of a model's folder; `config` is its `config.json`. `None` if there is none, as in
@@ -39,19 +30,11 @@ impl ImageProcessor {
 }
 
 fn describe(processor: &ProcessorConfig, model_type: &str, family: Option<&VisionRow>) -> Result<ImageProcessor> {
-    let other = || {
-        OTHERS
-            .iter()
-            .find(|(types, _)| types.contains(&model_type))
-            .map(|(_, row)| row)
-    };
     let own = family.map(|family| &family.processor);
     let row = match (own, processor.name()) {
         (Some(own), _) if own.always => own,
         (_, Some(name)) => named(name).ok_or_else(|| Error::UnknownProcessor(name.to_owned()))?,
-        (own, None) => own
-            .or_else(other)
-            .ok_or_else(|| Error::UnknownProcessor(format!("the processor of {model_type}")))?,
+        (own, None) => own.ok_or_else(|| Error::UnknownProcessor(format!("the processor of {model_type}")))?,
     };
     (row.describe)(processor)
 }
@@ -60,8 +43,6 @@ fn describe(processor: &ProcessorConfig, model_type: &str, family: Option<&Visio
 fn named(name: &str) -> Option<&'static ProcessorRow> {
     let ends = ["VideoProcessor", "ImageProcessor"];
     let short = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    let mut rows = vision_rows()
-        .map(|family| &family.processor)
-        .chain(OTHERS.iter().map(|(_, row)| row));
+    let mut rows = vision_rows().map(|family| &family.processor).chain(OTHERS);
     rows.find(|row| row.names.contains(&short))
 }

@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 34] = [
+const UNUSED: [&str; 37] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -11,6 +11,9 @@ const UNUSED: [&str; 34] = [
     "image_newline",
     "vit_merger.",
     "merger.mlp.",
+    "resampler_model.",
+    "layerwise_projectors.",
+    "spatial_projectors.",
     "siglip2.",
     "vit.",
     "img_projector.",
@@ -44,7 +47,7 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 22] = [
+const PARTS: [&str; 25] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -54,6 +57,9 @@ const PARTS: [&str; 22] = [
     "image_newline",
     "vit_merger.",
     "merger.mlp.",
+    "resampler_model.",
+    "layerwise_projectors.",
+    "spatial_projectors.",
     "embed_vision.",
     "vision_embed_tokens.",
     "aligner.",

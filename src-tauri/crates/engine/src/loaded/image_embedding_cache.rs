@@ -65,6 +65,7 @@ mod tests {
             Rc::new(ImageEmbeddings {
                 embeddings,
                 deep: Vec::new(),
+                deep_layers: Vec::new(),
             })
         };
         let mut cache = ImageEmbeddingCache::default();

@@ -22,6 +22,8 @@ pub struct Input<'a> {
     pub positions: Option<&'a [Position]>,
     /// The rows of a prompt that all see each other (PaliGemma).
     pub prompt: Option<Range<usize>>,
+    /// The rows of images, their marks included.
+    pub of_images: &'a [Range<usize>],
 }
 
 /// The part of an image that is read in a chunk.
@@ -49,6 +51,7 @@ impl<'a> Input<'a> {
             deltas: &[],
             positions: None,
             prompt: None,
+            of_images: &[],
         }
     }
 
@@ -79,11 +82,11 @@ impl<'a> Input<'a> {
     /// The summand for the states after layer `layer`: `[rows, hidden]`, zeros at rows of text. `None` if there is
     /// none.
     pub fn deep(&self, layer: usize) -> Result<Option<Tensor>> {
-        let Some(like) = self.images.iter().find_map(|image| image.features.deep.get(layer)) else {
+        let Some(like) = self.images.iter().find_map(|image| image.features.after(layer)) else {
             return Ok(None);
         };
         let zeros = Tensor::zeros(&[1, like.dim(1)], like.dtype())?;
-        self.mix(&zeros, vec![0; self.ids.size()], |image| image.features.deep.get(layer))
+        self.mix(&zeros, vec![0; self.ids.size()], |image| image.features.after(layer))
             .map(Some)
     }
 

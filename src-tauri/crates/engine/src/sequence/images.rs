@@ -223,7 +223,11 @@ impl PromptImages {
             });
         }
         let positions = self.positions.as_ref().filter(|_| !images.is_empty());
+        let runs = self.images.iter().map(|placed| &placed.image.run);
+        let shared = runs.map(|run| run.start.max(from)..run.end.min(to));
+        let inside = shared.filter(|rows| !rows.is_empty());
         Ok(Chunk {
+            of_images: inside.map(|rows| rows.start - from..rows.end - from).collect(),
             images,
             delta: self.delta(from),
             prompt: self
@@ -239,6 +243,8 @@ impl PromptImages {
 #[derive(Default)]
 pub struct Chunk {
     images: Vec<ChunkImage>,
+    /// The rows of images, their marks included, of which there may be some without features.
+    of_images: Vec<Range<usize>>,
     delta: i32,
     /// The rows of a prompt that sees itself.
     prompt: Option<Range<usize>>,
@@ -262,6 +268,7 @@ impl Chunk {
             },
             positions: self.positions.as_deref(),
             prompt: self.prompt.clone(),
+            of_images: &self.of_images,
         }
     }
 }
@@ -323,5 +330,8 @@ mod tests {
             (None, Some(0), Some(1))
         );
         assert!(images.chunk(0, 2).is_ok() && images.chunk(0, 3).is_err());
+        // The marks before and after an image belong to it.
+        assert_eq!(images.chunk(0, 2).unwrap().of_images, [1..2]);
+        assert!(images.chunk(0, 1).unwrap().of_images.is_empty());
     }
 }

@@ -10,11 +10,12 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 29] = [
+const ROWS: [&str; 31] = [
     "aya_vision",
     "deepseek_vl_v2",
     "deepseekocr",
     "dots_ocr",
+    "ernie4_5_moe_vl",
     "falcon_ocr",
     "gemma3",
     "gemma3n",
@@ -22,6 +23,7 @@ const ROWS: [&str; 29] = [
     "gemma4-26b",
     "glm4v",
     "glm_ocr",
+    "granite4_vision",
     "hunyuan_vl",
     "idefics2",
     "internvl",

@@ -113,8 +113,8 @@ impl ChatProcessor {
         }
         let images = self.images.as_ref().ok_or(Error::NoImages)?;
         match images.content_format(request.messages, spoken(&variables)) {
-            ContentFormat::Parts => Ok((variables, Some(ContentFormat::Parts))),
-            inline => Ok((self.template.variables_in(request, Some(inline)), Some(inline))),
+            usual @ ContentFormat::Parts("image") => Ok((variables, Some(usual))),
+            other => Ok((self.template.variables_in(request, Some(other)), Some(other))),
         }
     }
 

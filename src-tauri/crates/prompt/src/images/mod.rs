@@ -15,6 +15,9 @@ use crate::prompt::{ImageSpan, Prompt};
 use crate::template::{ContentFormat, Template};
 use crate::tokenizer::Tokenizer;
 
+/// The types of parts that templates know as images; some know the second one alone (ERNIE 4.5 VL).
+const PARTS: [&str; 2] = ["image", "image_url"];
+
 /// The image tokens of a model: its family's row, with the ids of this tokenizer.
 #[derive(Debug)]
 pub(crate) struct ImageTokens {
@@ -26,8 +29,8 @@ pub(crate) struct ImageTokens {
     feature_id: u32,
     /// The marks around a run, if the family has any.
     marks: [String; 2],
-    /// True if the template writes the placeholder of an image part.
-    knows_parts: bool,
+    /// The type of parts for which the template writes the placeholder of an image.
+    part: Option<&'static str>,
 }
 
 impl ImageTokens {
@@ -82,24 +85,33 @@ impl ImageTokens {
                 named(&["boi_token_id", "boi_token_index"], open),
                 named(&["eoi_token_id", "eoi_token_index", "img_end_id"], close),
             ],
-            knows_parts: false,
+            part: None,
         };
         Some(Self {
-            knows_parts: tokens.writes_parts(template),
+            part: PARTS.into_iter().find(|part| tokens.writes(part, template)),
             ..tokens
         })
     }
 
-    /// True if the template writes exactly one placeholder for an image part.
-    fn writes_parts(&self, template: &Template) -> bool {
-        let content = serde_json::json!([{"type": "image"}, {"type": "text", "text": "Quokka"}]);
-        let variables = serde_json::json!({
-            "messages": [{"role": "user", "content": content}], "tools": null, "documents": null, "add_generation_prompt": true,
-        });
-        let rendered = variables
-            .as_object()
-            .and_then(|variables| template.render(variables.clone()).ok());
-        rendered.is_some_and(|text| text.contains("Quokka") && text.matches(self.family.placeholder).count() == 1)
+    /// True if the template writes exactly one placeholder for an image part of this type, and none without one.
+    fn writes(&self, part: &str, template: &Template) -> bool {
+        let written = |content: Value| {
+            let variables = serde_json::json!({
+                "messages": [{"role": "user", "content": content}], "tools": null, "documents": null, "add_generation_prompt": true,
+            });
+            let text = self.shortened(template.render(variables.as_object()?.clone()).ok()?);
+            text.contains("Quokka")
+                .then(|| text.matches(self.family.placeholder).count())
+        };
+        let words = serde_json::json!({"type": "text", "text": "Quokka"});
+        written(serde_json::json!([{"type": part}, words])) == Some(1)
+            && written(serde_json::json!([words])).unwrap_or(0) == 0
+    }
+
+    /// A rendered text with the placeholder in place of other texts that stand for an image.
+    fn shortened(&self, text: String) -> String {
+        let others = self.family.also_written.iter();
+        others.fold(text, |text, other| text.replace(other, self.family.placeholder))
     }
 
     /// How the content of a conversation that holds these texts is given to the template.
@@ -108,9 +120,9 @@ impl ImageTokens {
         messages: &[Message],
         texts: impl IntoIterator<Item = &'a str> + Clone,
     ) -> ContentFormat {
-        match self.knows_parts && !messages.iter().any(result_with_image) {
-            true => ContentFormat::Parts,
-            false => ContentFormat::Inline(Tokenizer::marker_for(texts)),
+        match self.part.filter(|_| !messages.iter().any(result_with_image)) {
+            Some(part) => ContentFormat::Parts(part),
+            None => ContentFormat::Inline(Tokenizer::marker_for(texts)),
         }
     }
 
@@ -119,7 +131,7 @@ impl ImageTokens {
     pub fn write(&self, text: String, format: ContentFormat) -> String {
         let text = match format {
             ContentFormat::Inline(marker) => text.replace(marker, self.family.written),
-            ContentFormat::Parts => text,
+            ContentFormat::Parts(_) => self.shortened(text),
         };
         let text = match self.family.first {
             true => {

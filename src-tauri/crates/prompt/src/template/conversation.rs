@@ -12,8 +12,8 @@ use super::tool_conventions::ToolConventions;
 /// How the content of messages that hold images is given to a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentFormat {
-    /// As a list of parts, of which the template writes the placeholders.
-    Parts,
+    /// As a list of parts, those of images of this type, of which the template writes the placeholders.
+    Parts(&'static str),
     /// As one text in which this character stands for an image, for templates that know no parts. No message contains
     /// it.
     Inline(char),
@@ -121,8 +121,8 @@ fn with_images(parts: &[Content], count: usize, format: ContentFormat) -> Value 
         .filter_map(Content::as_text)
         .collect();
     match format {
-        ContentFormat::Parts => {
-            let images = std::iter::repeat_n(json!({"type": "image"}), count);
+        ContentFormat::Parts(kind) => {
+            let images = std::iter::repeat_n(json!({"type": kind}), count);
             let words = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
             images.chain(words).collect()
         }

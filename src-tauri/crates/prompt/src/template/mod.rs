@@ -135,7 +135,10 @@ impl Template {
     /// `apply_chat_template` passes, a tool's result as text unless the template prints objects, call ids of nine
     /// letters and digits if it refuses others.
     pub fn variables(&self, request: &RenderRequest) -> Map<String, Value> {
-        self.variables_in(request, (!request.images.is_empty()).then_some(ContentFormat::Parts))
+        self.variables_in(
+            request,
+            (!request.images.is_empty()).then_some(ContentFormat::Parts("image")),
+        )
     }
 
     /// The same with images in this format; `None`: as words.

@@ -44,6 +44,16 @@ pub struct ShortcutConfig {
     pub experts: MoeConfig,
 }
 
+/// Experts for tokens of text, and others with a router of their own for those of images (ERNIE 4.5 VL). The network
+/// beside the first ones is for all tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModalMoeConfig {
+    /// The experts of text, and the network beside them.
+    pub text: MoeConfig,
+    /// Those of images and of the marks around them, `vision_moe`.
+    pub vision: MoeConfig,
+}
+
 /// How experts are chosen, and how much each of the chosen counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RouterConfig {
@@ -254,6 +264,21 @@ impl MoeConfig {
     }
 }
 
+impl ModalMoeConfig {
+    /// Refuses shapes that no model has.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.text.check()?;
+        self.vision.check()
+    }
+
+    /// The experts of both kinds, and the network next to them.
+    pub(crate) fn costs(&self) -> Vec<Box<dyn FeedForwardCost>> {
+        let mut costs = self.text.costs();
+        costs.extend(self.vision.costs());
+        costs
+    }
+}
+
 impl LatentMoeConfig {
     /// Refuses shapes that no model has.
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -300,6 +325,7 @@ mod tests {
             | FeedForward::Plain(_)
             | FeedForward::Linear(_)
             | FeedForward::LatentMoe(_)
+            | FeedForward::ModalMoe(_)
             | FeedForward::Shortcut(_)
             | FeedForward::Absent => None,
         });

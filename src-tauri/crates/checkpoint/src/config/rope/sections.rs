@@ -20,6 +20,8 @@ pub enum SectionOrder {
     Blocks,
     /// The three take turns (Qwen3-VL).
     Interleaved,
+    /// Rows and columns take turns, before the time (ERNIE 4.5 VL).
+    TimeLast,
     /// Blocks: place in the prompt, column, row, image. Rows, columns and images count from 0, and the place goes
     /// on with every token (HunyuanOCR).
     Counted,
@@ -33,6 +35,8 @@ impl Sections {
             (SectionOrder::Interleaved, 1) if pair < 3 * rows => 1,
             (SectionOrder::Interleaved, 2) if pair < 3 * columns => 2,
             (SectionOrder::Interleaved, _) => 0,
+            (SectionOrder::TimeLast, _) if pair >= rows + columns => 0,
+            (SectionOrder::TimeLast, _) => 1 + pair % 2,
             (_, _) if pair < first => 0,
             (SectionOrder::Blocks, _) if pair < first + rows => 1,
             (SectionOrder::Blocks, _) => 2,
@@ -92,5 +96,15 @@ mod tests {
         assert_eq!(axes(&[2.0, 1.0, 3.0, 2.0]), [0, 0, 2, 1, 1, 1, 3, 3]);
         assert_eq!(axes(&[1.0, 2.0, 1.0]), [2, 1, 1, 3]);
         assert!(Sections::counted("xdrope_section", &[4.0, 4.0]).is_err());
+    }
+
+    #[test]
+    fn rows_and_columns_take_turns_before_the_time() {
+        let sections = Sections {
+            pairs: [2, 3, 3, 0],
+            order: SectionOrder::TimeLast,
+        };
+        let axes: Vec<usize> = (0..8).map(|pair| sections.axis(pair)).collect();
+        assert_eq!(axes, [1, 2, 1, 2, 1, 2, 0, 0]);
     }
 }

@@ -345,7 +345,7 @@ pub(super) fn processor(processor: &ProcessorConfig) -> Result<ImageProcessor, E
 }
 
 /// LLaVA-NeXT, whose class has images of 336 pixels in five arrangements.
-fn next_processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
+pub(super) fn next_processor(processor: &ProcessorConfig) -> Result<ImageProcessor, Error> {
     let tile = processor.shortest_edge("size", SIDE)?.unwrap_or(224);
     let tile = processor.sides("size", tile, SIDE)?;
     let crops = processor.flag("do_center_crop", true)?;

@@ -5,10 +5,12 @@
 pub(crate) mod bunny;
 pub(crate) mod deepencoder;
 pub(crate) mod deepseek_vl;
+pub(crate) mod ernie;
 pub(crate) mod falcon_ocr;
 pub(crate) mod fastvit;
 pub(crate) mod gemma4;
 pub(crate) mod glm;
+pub(crate) mod granite4;
 pub(crate) mod hunyuan;
 pub(crate) mod idefics2;
 pub(crate) mod internvit;
@@ -32,10 +34,12 @@ use crate::config::limits::{check_head, check_layers, check_range, check_width};
 use crate::error::Error;
 use crate::memory::VisionCost;
 pub use deepencoder::{DeepEncoderConfig, SamConfig};
+pub use ernie::ErnieVisionConfig;
 pub use falcon_ocr::FalconPatchesConfig;
 pub use fastvit::FastVitConfig;
 pub use gemma4::Gemma4VisionConfig;
 pub use glm::GlmVisionConfig;
+pub use granite4::{FeatureSet, Granite4VisionConfig};
 pub use hunyuan::HunyuanVisionConfig;
 pub use idefics2::Idefics2Config;
 pub use internvit::InternVitConfig;
@@ -87,6 +91,10 @@ pub enum VisionConfig {
     Idefics2(Idefics2Config),
     /// Molmo's.
     Molmo(MolmoVisionConfig),
+    /// Granite 4 Vision's.
+    Granite4(Granite4VisionConfig),
+    /// ERNIE 4.5 VL's.
+    Ernie(ErnieVisionConfig),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -114,6 +122,8 @@ impl VisionConfig {
             | Self::DeepEncoder(_)
             | Self::Idefics2(_)
             | Self::Molmo(_)
+            | Self::Granite4(_)
+            | Self::Ernie(_)
             | Self::Hunyuan(_) => false,
         }
     }
@@ -156,6 +166,8 @@ impl VisionConfig {
             Self::DeepEncoder(encoder) => encoder.cost(),
             Self::Idefics2(encoder) => encoder.cost(),
             Self::Molmo(encoder) => encoder.cost(),
+            Self::Granite4(encoder) => encoder.cost(),
+            Self::Ernie(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }

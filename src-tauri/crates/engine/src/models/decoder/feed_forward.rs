@@ -9,9 +9,11 @@ use crate::error;
 use crate::layers::{Linear, ResidualStream, RmsNorm};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mlp::Mlp;
+use crate::models::decoder::modal_moe::ModalMoe;
 use crate::models::decoder::plain_mlp::PlainMlp;
 use crate::models::decoder::shortcut::Shortcut;
 use crate::models::decoder::sparse_moe::SparseMoe;
+use crate::models::decoder::step::Tokens;
 
 /// A feed-forward part of any kind.
 #[derive(Parameters)]
@@ -19,6 +21,7 @@ pub(super) enum FeedForward {
     Dense(Box<Mlp>),
     Plain(Box<PlainMlp>),
     SparseMoe(Box<SparseMoe>),
+    ModalMoe(Box<ModalMoe>),
     Shortcut(Box<Shortcut>),
     Linear(Linear),
 }
@@ -37,6 +40,7 @@ impl FeedForward {
             decoder::FeedForward::Plain(config) => Self::Plain(Box::new(PlainMlp::load(config, &path, loading)?)),
             decoder::FeedForward::Linear(config) => Self::Linear(linear_part(*config, &path, loading)?),
             decoder::FeedForward::Moe(config) => Self::SparseMoe(Box::new(SparseMoe::load(config, &path, loading)?)),
+            decoder::FeedForward::ModalMoe(config) => Self::ModalMoe(Box::new(ModalMoe::load(config, &path, loading)?)),
             decoder::FeedForward::Shortcut(config) => Self::Shortcut(Box::new(Shortcut::load(config, &path, loading)?)),
             decoder::FeedForward::LatentMoe(config) => {
                 Self::SparseMoe(Box::new(SparseMoe::load_latent(config, &path, loading)?))
@@ -49,12 +53,13 @@ impl FeedForward {
         &self,
         stream: &mut ResidualStream<'_>,
         norm: Option<&RmsNorm>,
-        ids: Option<&Tensor>,
+        tokens: Tokens<'_>,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let fed = match self {
             Self::Dense(mlp) => mlp.forward_normed(stream, norm),
             Self::Plain(mlp) => mlp.forward_normed(stream, norm),
-            Self::SparseMoe(moe) => moe.forward(stream, norm, ids),
+            Self::SparseMoe(moe) => moe.forward(stream, norm, tokens.ids),
+            Self::ModalMoe(moe) => moe.forward(stream, norm, tokens),
             Self::Linear(linear) => linear.forward_normed(stream, norm),
             Self::Shortcut(shortcut) => {
                 let (fed, later) = shortcut.forward(stream, norm)?;

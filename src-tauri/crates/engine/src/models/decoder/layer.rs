@@ -19,7 +19,7 @@ use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mixer::Mixer;
 use crate::models::decoder::norm::{self, Norm};
 use crate::models::decoder::residual_add::ResidualAdd;
-use crate::models::decoder::step::Step;
+use crate::models::decoder::step::{Step, Tokens};
 use crate::weights::Weights;
 
 /// One layer.
@@ -156,7 +156,7 @@ impl Layer {
             residual_add.add(stream, mixed, self.post_mixer_norm.as_ref())?;
         }
         let fed = |fed| self.gained(fed, 1);
-        let later = self.add_fed(stream, residual_add, step.ids, fed)?;
+        let later = self.add_fed(stream, residual_add, step.tokens, fed)?;
         if let (Some(gate), Some(inputs)) = (&self.input_gate, &step.layer_inputs) {
             gate.add(stream, inputs)?;
         }
@@ -178,7 +178,7 @@ impl Layer {
         else {
             return Ok(streams);
         };
-        let (streams, caches) = match (&self.runs, step.ids) {
+        let (streams, caches) = match (&self.runs, step.tokens.ids) {
             (Some(runs), Some(ids)) => {
                 let (caches, of_runs) = caches.split_at_mut(caches.len() - step.sequences);
                 (runs.add(&streams, ids, of_runs)?, caches)
@@ -193,7 +193,7 @@ impl Layer {
         )?;
         let streams = written.with(&mixed)?;
         let (read, written) = of_network.read(&streams)?;
-        let (fed, _) = self.feed(network, &mut ResidualStream::new(read), step.ids)?;
+        let (fed, _) = self.feed(network, &mut ResidualStream::new(read), step.tokens)?;
         written.with(&fed)
     }
 
@@ -211,13 +211,13 @@ impl Layer {
         &'a self,
         stream: &mut ResidualStream<'a>,
         residual_add: &ResidualAdd,
-        ids: Option<&Tensor>,
+        tokens: Tokens<'_>,
         change: impl FnOnce(Tensor) -> Result<Tensor>,
     ) -> Result<Option<Tensor>> {
         let Some(feed_forward) = &self.feed_forward else {
             return Ok(None);
         };
-        let (fed, later) = self.feed(feed_forward, stream, ids)?;
+        let (fed, later) = self.feed(feed_forward, stream, tokens)?;
         residual_add.add(stream, change(fed)?, self.post_feed_forward_norm.as_ref())?;
         Ok(later)
     }
@@ -226,10 +226,10 @@ impl Layer {
         &self,
         feed_forward: &FeedForward,
         stream: &mut ResidualStream<'_>,
-        ids: Option<&Tensor>,
+        tokens: Tokens<'_>,
     ) -> Result<(Tensor, Option<Tensor>)> {
         norm::read(self.pre_feed_forward_norm.as_ref(), stream, |stream, norm| {
-            feed_forward.forward(stream, norm, ids)
+            feed_forward.forward(stream, norm, tokens)
         })
     }
 
@@ -251,7 +251,7 @@ impl Layer {
         if self.pre_feed_forward_norm.is_some() {
             read = ResidualStream::new(stream.sum()?.clone());
         }
-        let (fed, _) = self.feed(feed_forward, &mut read, step.ids)?;
+        let (fed, _) = self.feed(feed_forward, &mut read, step.tokens)?;
         residual_add.add(stream, mixed.add(&fed)?, None)
     }
 
@@ -276,7 +276,7 @@ impl Layer {
             cross.gate_attention(&found, &states)?,
             self.post_mixer_norm.as_ref(),
         )?;
-        self.add_fed(stream, residual_add, step.ids, |fed| {
+        self.add_fed(stream, residual_add, step.tokens, |fed| {
             cross.gate_feed_forward(&fed, &states)
         })?;
         Ok(())

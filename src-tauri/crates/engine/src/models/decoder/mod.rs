@@ -34,6 +34,7 @@ mod mean_index;
 mod mixer;
 mod mla;
 mod mlp;
+mod modal_moe;
 pub mod mtp_head;
 mod names;
 mod ngrams;
@@ -77,7 +78,7 @@ use ngrams::Ngrams;
 use norm::Norm;
 use positions::Positions;
 use residual_add::ResidualAdd;
-use step::{query_scale, InChunk, Step};
+use step::{query_scale, InChunk, Step, Tokens};
 use stored::{as_stored, is_original, turn_projections};
 
 /// The model.
@@ -406,7 +407,10 @@ impl Decoder {
             first_values: RefCell::default(),
             embedded: None,
             layer_inputs: None,
-            ids: Some(input.ids),
+            tokens: Tokens {
+                ids: Some(input.ids),
+                of_images: input.of_images,
+            },
             images: input.images,
         })
     }

@@ -183,6 +183,11 @@ impl SparseMoe {
         }
     }
 
+    /// The output of the network beside the experts for `x` `[length, hidden]`, if there is one.
+    pub fn shared(&self, x: &Tensor) -> Result<Option<Tensor>> {
+        self.shared_experts.as_ref().map(|shared| shared.forward(x)).transpose()
+    }
+
     /// The experts `indices` `[length, chosen]`, each of what it gets times its share.
     fn weighed(&self, x: &Tensor, indices: &Tensor, shares: &Tensor, one: &Tensor) -> Result<Tensor> {
         let ones = one.broadcast(&[x.dim(0), 1])?;

@@ -1,6 +1,7 @@
 //! One step of the decoder: what its layers share.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use checkpoint::config::decoder::QueryScaling;
 use mlx::ops::Mask;
@@ -39,12 +40,21 @@ pub(super) struct Step<'a> {
     pub(super) first_values: RefCell<Option<Tensor>>,
     /// The stream before the first layer, if layers add it.
     pub(super) embedded: Option<Tensor>,
-    /// The tokens `[rows]`, if they are read one after another.
-    pub(super) ids: Option<&'a Tensor>,
+    /// The tokens of its rows.
+    pub(super) tokens: Tokens<'a>,
     /// The inputs of all layers, `[rows, layers, width]`, if they have any beside the stream.
     pub(super) layer_inputs: Option<Tensor>,
     /// Images of the chunk.
     pub(super) images: &'a [ChunkImage],
+}
+
+/// The tokens of a step, for parts that tell them apart.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tokens<'a> {
+    /// They themselves `[rows]`, if they are read one after another.
+    pub(super) ids: Option<&'a Tensor>,
+    /// The rows of images, their marks included.
+    pub(super) of_images: &'a [Range<usize>],
 }
 
 /// The positions that queries of one sequence look at, by an index.

@@ -293,7 +293,7 @@ pub(super) fn join_tiles(tiles: &[Tensor], columns: usize, side: i32) -> Result<
 }
 
 /// The middle of a grid that the image covers, brought to as many rows and columns as are shown.
-fn shown(grid: &Tensor, joined: &JoinedTiles) -> Result<Tensor> {
+pub(super) fn shown(grid: &Tensor, joined: &JoinedTiles) -> Result<Tensor> {
     let (rows, columns) = (joined.covered.0 as i32, joined.covered.1 as i32);
     let (above, before) = ((grid.dim(0) - rows) / 2, (grid.dim(1) - columns) / 2);
     let grid = grid.slice(0, above, above + rows)?.slice(1, before, before + columns)?;

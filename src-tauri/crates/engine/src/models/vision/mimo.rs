@@ -216,10 +216,7 @@ impl MimoTower {
         let square = hidden * (merge * merge) as i32;
         let squares = self.merger_norm.forward(&x)?.reshape(&[-1, square])?;
         let up = self.merger_activation.forward(&self.merger_up.forward(&squares)?)?;
-        Ok(ImageEmbeddings {
-            embeddings: self.merger_down.forward(&up)?,
-            deep: Vec::new(),
-        })
+        Ok(ImageEmbeddings::of(self.merger_down.forward(&up)?))
     }
 }
 

@@ -6,10 +6,12 @@
 mod attention;
 mod block;
 mod deepencoder;
+mod ernie;
 mod falcon_ocr;
 mod fastvit;
 mod gemma4;
 mod glm;
+mod granite4;
 mod hunyuan;
 mod idefics2;
 mod internvit;
@@ -47,8 +49,11 @@ use crate::weights::Weights;
 pub struct ImageEmbeddings {
     /// The rows that stand in the prompt in place of tokens, `[tokens, width of the language model]`.
     pub embeddings: Tensor,
-    /// The summands after the first layers of the language model, one `[tokens, width]` for each (Qwen3-VL).
+    /// The summands after some layers of the language model, `[tokens, width]` each (Qwen3-VL).
     pub deep: Vec<Tensor>,
+    /// Those layers.
+    #[parameters(skip)]
+    pub deep_layers: Vec<usize>,
 }
 
 impl ImageEmbeddings {
@@ -57,7 +62,14 @@ impl ImageEmbeddings {
         Self {
             embeddings,
             deep: Vec::new(),
+            deep_layers: Vec::new(),
         }
+    }
+
+    /// The summand after this layer, if there is one.
+    pub fn after(&self, layer: usize) -> Option<&Tensor> {
+        let set = self.deep_layers.iter().position(|deep| *deep == layer)?;
+        self.deep.get(set)
     }
 
     /// How many bytes they take.
@@ -79,6 +91,7 @@ impl ImageEmbeddings {
                     deep: (0..sets)
                         .map(|set| joined(&|view| view.deep.get(set)))
                         .collect::<Result<_>>()?,
+                    deep_layers: several.first().map_or_else(Vec::new, |view| view.deep_layers.clone()),
                 })
             }
         }
@@ -124,6 +137,10 @@ pub enum VisionTower {
     Idefics2(Box<idefics2::Idefics2>),
     /// Molmo's.
     Molmo(Box<molmo::MolmoTower>),
+    /// Granite 4 Vision's.
+    Granite4(Box<granite4::Granite4Tower>),
+    /// ERNIE 4.5 VL's.
+    Ernie(Box<ernie::ErnieTower>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -158,6 +175,10 @@ impl VisionTower {
                 Self::Idefics2(Box::new(idefics2::Idefics2::load(config, hidden, weights)?))
             }
             VisionConfig::Molmo(config) => Self::Molmo(Box::new(molmo::MolmoTower::load(config, hidden, weights)?)),
+            VisionConfig::Granite4(config) => {
+                Self::Granite4(Box::new(granite4::Granite4Tower::load(config, hidden, weights)?))
+            }
+            VisionConfig::Ernie(config) => Self::Ernie(Box::new(ernie::ErnieTower::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -184,6 +205,7 @@ impl VisionTower {
             Self::Llava(tower) if tower.ends_rows() => Some(tower.encode_rows(views, plan, hook)?),
             Self::DeepEncoder(tower) => Some(tower.encode_rows(views, plan, hook)?),
             Self::Molmo(tower) => Some(tower.encode_grids(views, plan, hook)?),
+            Self::Granite4(tower) => Some(tower.encode_sets(views, plan, hook)?),
             _ => None,
         };
         if let Some(features) = together {
@@ -207,9 +229,10 @@ impl VisionTower {
                 Self::MobileNet(tower) => tower.encode(&input, hook),
                 Self::FastVit(tower) => tower.encode(&input, hook),
                 Self::Idefics2(tower) => tower.encode(&input, hook),
-                Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) => {
+                Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) | Self::Granite4(_) => {
                     unreachable!("it encodes all views together")
                 }
+                Self::Ernie(tower) => tower.encode(&input, hook),
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
                 Self::Falcon(patches) => patches.encode(&input, hook),
             }?;

@@ -194,6 +194,7 @@ impl QwenTower {
                 Some(windows) => embeddings.take(&ids_tensor(&windows.inverse()), 0)?,
                 None => embeddings,
             },
+            deep_layers: (0..deep.len()).collect(),
             deep: deep.into_iter().map(|(_, features)| features).collect(),
         })
     }

@@ -115,6 +115,21 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             "<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>",
         ),
         (
+            "ernie4_5_vl_moe",
+            "<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>",
+            vec!["<|IMAGE_START|>", "<|IMAGE_PLACEHOLDER|>", "<|IMAGE_END|>"],
+            grid(1, 2),
+            "<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>",
+        ),
+        (
+            "ernie4_5_moe_vl",
+            "<|IMAGE_START|><|image@placeholder|><|IMAGE_END|>",
+            vec!["<|IMAGE_START|>", "<|IMAGE_PLACEHOLDER|>", "<|IMAGE_END|>"],
+            grid(2, 1),
+            "<|IMAGE_START|><|IMAGE_PLACEHOLDER|><|IMAGE_PLACEHOLDER|><|IMAGE_END|>",
+        ),
+        ("granite4_vision", "<image>\n", vec!["<image>"], grid(1, 2), "<image><image>\n"),
+        (
             "hunyuan_vl",
             "<｜hy_place▁holder▁no▁100｜><｜hy_place▁holder▁no▁102｜><｜hy_place▁holder▁no▁101｜>",
             vec![
@@ -193,13 +208,14 @@ pub fn feature(model_type: &str) -> &'static str {
     match model_type {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
-        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" | "paligemma" => "<image>",
+        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" | "granite4_vision"
+        | "paligemma" => "<image>",
         "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
         "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
         "molmo2" | "jvlm" => "<im_patch>",
         "multi_modality" => "<image_placeholder>",
         "internvl" => "<IMG_CONTEXT>",
-        "paddleocr_vl" => "<|IMAGE_PLACEHOLDER|>",
+        "paddleocr_vl" | "ernie4_5_moe_vl" | "ernie4_5_vl_moe" => "<|IMAGE_PLACEHOLDER|>",
         "hunyuan_vl" => "<｜hy_place▁holder▁no▁102｜>",
         _ => "<|image|>",
     }

@@ -283,6 +283,30 @@ fn a_family_without_a_template_has_one_here() {
     );
 }
 
+/// The first templates of ERNIE 4.5 VL know no part but an image by its address, and write marks that belong to the run.
+#[test]
+fn a_template_may_know_images_by_their_address_alone() {
+    let families = families().into_iter();
+    for (model_type, written, marks, plan, run) in families.filter(|family| family.0.starts_with("ernie")) {
+        let source = template(written)
+            .replace("'image'", "'image_url'")
+            .replace("{% if p", "{% if loop.first %}1:{% endif %}{% if p");
+        let model = model(model_type, &source, &marks);
+        let question = [message(Role::User, vec![Content::text("Which?"), image("a")])];
+        let prompt = model.prompt(&asked(&question, &[plan])).unwrap();
+        assert_eq!(
+            spelled(&model, &prompt),
+            format!("<|user|>1:{run}Which?"),
+            "{model_type}"
+        );
+        assert_eq!(prompt.images[0].range.len(), 4);
+        // Typed by the user, the same is text.
+        let typed = [message(Role::User, vec![Content::text(written), image("a")])];
+        let prompt = model.prompt(&asked(&typed, &[grid(1, 2)])).unwrap();
+        assert_eq!((prompt.images.len(), prompt.images[0].range.len()), (1, 4));
+    }
+}
+
 /// Molmo's images stand before all texts, which its templates know nothing of.
 #[test]
 fn images_that_come_first_stand_before_everything_else() {
