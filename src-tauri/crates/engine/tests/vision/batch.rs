@@ -10,7 +10,7 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 29] = [
+const ROWS: [&str; 30] = [
     "aya_vision",
     "deepseek_vl_v2",
     "deepseekocr",
@@ -35,6 +35,7 @@ const ROWS: [&str; 29] = [
     "paddleocr_vl",
     "paligemma",
     "phi3_v",
+    "phi4mm",
     "qwen2_5_vl",
     "qwen3_5",
     "qwen3_vl",

@@ -23,6 +23,7 @@ pub(crate) mod molmo;
 pub(crate) mod moonvit;
 pub(crate) mod paligemma;
 pub(crate) mod phi3v;
+pub(crate) mod phi4;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
 mod shape;
@@ -47,6 +48,7 @@ pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
 pub use molmo::{MolmoVisionConfig, TileBlocks, MARGIN as MOLMO_MARGIN, MERGE_SIDE as MOLMO_MERGE};
 pub use moonvit::MoonVitConfig;
+pub use phi4::{Phi4VisionConfig, MERGE as PHI4_MERGE};
 pub use pixtral::{PatchMerger, PixtralConfig};
 pub use qwen::{DotsParts, PositionTable, QwenVisionConfig, Windows};
 pub use shape::TowerShape;
@@ -87,6 +89,8 @@ pub enum VisionConfig {
     Idefics2(Idefics2Config),
     /// Molmo's.
     Molmo(MolmoVisionConfig),
+    /// Phi 4 Multimodal's.
+    Phi4(Phi4VisionConfig),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -114,6 +118,7 @@ impl VisionConfig {
             | Self::DeepEncoder(_)
             | Self::Idefics2(_)
             | Self::Molmo(_)
+            | Self::Phi4(_)
             | Self::Hunyuan(_) => false,
         }
     }
@@ -137,6 +142,14 @@ impl VisionConfig {
         }
     }
 
+    /// A part of the name of a tensor without which the tower is none, because conversions leave it out, and what it is.
+    pub(crate) fn must_have(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Phi4(_) => Some(("glb_GN", "the marks between the tiles of an image (`glb_GN`, `sub_GN`)")),
+            _ => None,
+        }
+    }
+
     /// The memory that it takes.
     pub(crate) fn cost(&self) -> VisionCost {
         match self {
@@ -156,6 +169,7 @@ impl VisionConfig {
             Self::DeepEncoder(encoder) => encoder.cost(),
             Self::Idefics2(encoder) => encoder.cost(),
             Self::Molmo(encoder) => encoder.cost(),
+            Self::Phi4(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }

@@ -23,6 +23,7 @@ mod mobilenet_blocks;
 mod molmo;
 mod moonvit;
 mod patches;
+mod phi4;
 mod pixtral;
 mod qwen;
 mod resample;
@@ -124,6 +125,8 @@ pub enum VisionTower {
     Idefics2(Box<idefics2::Idefics2>),
     /// Molmo's.
     Molmo(Box<molmo::MolmoTower>),
+    /// Phi 4 Multimodal's.
+    Phi4(Box<phi4::Phi4Tower>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -158,6 +161,7 @@ impl VisionTower {
                 Self::Idefics2(Box::new(idefics2::Idefics2::load(config, hidden, weights)?))
             }
             VisionConfig::Molmo(config) => Self::Molmo(Box::new(molmo::MolmoTower::load(config, hidden, weights)?)),
+            VisionConfig::Phi4(config) => Self::Phi4(Box::new(phi4::Phi4Tower::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -184,6 +188,7 @@ impl VisionTower {
             Self::Llava(tower) if tower.ends_rows() => Some(tower.encode_rows(views, plan, hook)?),
             Self::DeepEncoder(tower) => Some(tower.encode_rows(views, plan, hook)?),
             Self::Molmo(tower) => Some(tower.encode_grids(views, plan, hook)?),
+            Self::Phi4(tower) => Some(tower.encode_tiles(views, plan, hook)?),
             _ => None,
         };
         if let Some(features) = together {
@@ -207,7 +212,7 @@ impl VisionTower {
                 Self::MobileNet(tower) => tower.encode(&input, hook),
                 Self::FastVit(tower) => tower.encode(&input, hook),
                 Self::Idefics2(tower) => tower.encode(&input, hook),
-                Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) => {
+                Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) | Self::Phi4(_) => {
                     unreachable!("it encodes all views together")
                 }
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
