@@ -257,6 +257,7 @@ fn processors_without_a_file_keep_to_the_detail() {
         json!({"model_type": "deepseekocr"}),
         json!({"model_type": "phi3_v"}),
         json!({"model_type": "molmo"}),
+        json!({"model_type": "phi4mm"}),
         json!({"model_type": "molmo2"}),
         json!({"model_type": "jvlm", "vision_config": {}}),
     ] {

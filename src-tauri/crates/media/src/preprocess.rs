@@ -1,6 +1,6 @@
 //! From pixels to a tower's numbers.
 
-use checkpoint::image_processor::{Layout, Part, Scaling};
+use checkpoint::image_processor::{Filter, Layout, Part, Scaling};
 use checkpoint::{ImagePlan, ImageProcessor, View};
 
 use crate::decoded_image::DecodedImage;
@@ -27,9 +27,10 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             "it has another number of pixels than its size says".into(),
         ));
     }
-    let around = match processor.sizing.is_on_mean() {
-        true => mean_colour(&processor.scaling),
-        false => [0; 3],
+    let around = match (processor.sizing.is_on_white(), processor.sizing.is_on_mean()) {
+        (true, _) => [255; 3],
+        (false, true) => mean_colour(&processor.scaling),
+        (false, false) => [0; 3],
     };
     let numbers = Numbers::of(&processor.scaling, around);
     let original = RgbRef {
@@ -43,7 +44,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
             .map_or(original, |(rgb, size)| RgbRef { rgb, size: *size });
         let resized = match processor.sizing.is_squared() {
             true => resize_squared(from.rgb, from.size, *step, around, processor.filter),
-            false => from.resized(*step, processor),
+            false => from.resized(*step, processor.filter),
         };
         before_last = last.replace((resized, *step));
     }
@@ -75,7 +76,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
                 rgb: &rgb,
                 size: part.1,
             }
-            .resized(size, processor);
+            .resized(size, processor.filter);
             views.push(numbers.view(&RgbRef { rgb: &part, size }, (0, 0), view, processor.layout)?);
         } else if index < tiles {
             let corner = (
@@ -90,7 +91,7 @@ pub fn preprocess(image: &DecodedImage, processor: &ImageProcessor, plan: &Image
                 _ => shown,
             };
             let size = processor.sizing.whole_size(from.size, (view.width, view.height));
-            let whole = from.resized(size, processor);
+            let whole = from.resized(size, processor.sizing.whole_filter(processor.filter));
             let whole = RgbRef { rgb: &whole, size };
             let before = |canvas: u32, image: u32| -i64::from(processor.sizing.before(canvas.saturating_sub(image)));
             let corner = (before(view.width, size.0), before(view.height, size.1));
@@ -114,8 +115,8 @@ struct RgbRef<'a> {
 }
 
 impl<'a> RgbRef<'a> {
-    fn resized(&self, to: (u32, u32), processor: &ImageProcessor) -> Vec<u8> {
-        resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), processor.filter)
+    fn resized(&self, to: (u32, u32), filter: Filter) -> Vec<u8> {
+        resize_rgb(self.rgb, self.size, (to.0.max(1), to.1.max(1)), filter)
     }
 
     /// The pixels of a part of it, given its corner and its size.

@@ -24,7 +24,7 @@ pub use crate::config::layers::delta_net::{
 };
 pub use crate::config::layers::dense::DenseConfig;
 pub use crate::config::layers::embedder::EmbedderConfig;
-pub use crate::config::layers::folded::{FoldedFactors, RowFactors};
+pub use crate::config::layers::folded::{FoldedFactors, MergedAdapter, RowFactors};
 pub use crate::config::layers::gated_conv::GatedConvConfig;
 pub use crate::config::layers::hyper::{BetweenStreams, HyperConfig};
 pub use crate::config::layers::joint::JointConfig;
@@ -123,6 +123,8 @@ pub struct DecoderConfig {
     pub renames: &'static [&'static [(&'static str, &'static str)]],
     /// Factors that conversions have in their matrices and original files have not (Falcon-H1).
     pub folded: Option<FoldedFactors>,
+    /// An adapter among the weights that belongs to them (Phi 4 Multimodal).
+    pub merged: Option<MergedAdapter>,
 }
 
 /// The place of the output layer.

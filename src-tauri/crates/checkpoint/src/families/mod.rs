@@ -227,6 +227,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     vision::moonvit::FAMILIES,
     vision::paligemma::FAMILIES,
     vision::phi3v::FAMILIES,
+    vision::phi4::FAMILIES,
     vision::pixtral::FAMILIES,
     xing::FAMILIES,
 ];

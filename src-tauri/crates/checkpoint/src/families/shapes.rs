@@ -96,6 +96,7 @@ impl Shapes {
             absent_layers: Vec::new(),
             renames: &[],
             folded: None,
+            merged: None,
         }
     }
 }

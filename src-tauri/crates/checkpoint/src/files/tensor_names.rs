@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 37] = [
+const UNUSED: [&str; 39] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -24,6 +24,8 @@ const UNUSED: [&str; 37] = [
     "embed_vision.",
     "vision_embedder.",
     "vision_embed_tokens.",
+    "embed_tokens_extend.",
+    "audio_projection.",
     "aligner.",
     "vision.",
     "projector.",
@@ -43,11 +45,12 @@ const UNUSED: [&str; 37] = [
 
 /// True if the text model does not use a tensor of this name; such tensors are never read.
 pub fn is_unused_tensor(name: &str) -> bool {
-    UNUSED.iter().any(|part| name.contains(part))
+    // Factors of an adapter for images have its name (Phi 4).
+    !name.contains(".lora_") && UNUSED.iter().any(|part| name.contains(part))
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 25] = [
+const PARTS: [&str; 26] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -62,6 +65,7 @@ const PARTS: [&str; 25] = [
     "spatial_projectors.",
     "embed_vision.",
     "vision_embed_tokens.",
+    "embed_tokens_extend.image_embed.",
     "aligner.",
     "vision.",
     "projector.",
@@ -86,8 +90,8 @@ pub fn without_wrappers(name: &str) -> &str {
 }
 
 /// The name of a tower's tensor without what wrappers put before it; `None` for tensors of other parts. Qwen's towers,
-/// HunyuanOCR's and Molmo's are called `vision_tower` as in conversions, whatever the file says, and DeepSeek-VL2's as
-/// that of Janus.
+/// HunyuanOCR's, Molmo's and Phi 4's are called `vision_tower` as in conversions, whatever the file says, and
+/// DeepSeek-VL2's as that of Janus.
 pub fn tower_tensor(name: &str) -> Option<String> {
     let short = without_wrappers(name);
     PARTS.iter().find(|part| short.starts_with(**part))?;
@@ -95,7 +99,12 @@ pub fn tower_tensor(name: &str) -> Option<String> {
         let rest = rest.strip_prefix("vision_tower.").unwrap_or(rest);
         return Some(format!("vision_model.vision_tower.{rest}"));
     }
-    let own = ["visual.", "vit.", "vision_backbone."];
+    let own = [
+        "visual.",
+        "vit.",
+        "vision_backbone.",
+        "embed_tokens_extend.image_embed.",
+    ];
     Some(match own.iter().find_map(|prefix| short.strip_prefix(prefix)) {
         Some(rest) => format!("vision_tower.{rest}"),
         None => short.to_owned(),
@@ -146,6 +155,14 @@ mod tests {
             (
                 "model.vision_backbone.image_projector.w1.weight",
                 Some("vision_tower.image_projector.w1.weight"),
+            ),
+            (
+                "model.embed_tokens_extend.image_embed.glb_GN",
+                Some("vision_tower.glb_GN"),
+            ),
+            (
+                "model.embed_tokens_extend.audio_embed.audio_projection.vision.0.bias",
+                None,
             ),
             ("img_projector.weight", Some("img_projector.weight")),
             (

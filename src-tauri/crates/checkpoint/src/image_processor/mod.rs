@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 
 mod any_resolution;
+mod corner_tiles;
 mod cropped_tiles;
 mod naflex;
 mod overlapping_tiles;
@@ -23,6 +24,7 @@ mod tiles;
 mod view;
 
 pub use any_resolution::{AnyResolution, Cropped};
+pub use corner_tiles::{covered_patches, CornerTiles};
 pub use cropped_tiles::CroppedTiles;
 pub use naflex::NaFlex;
 pub use overlapping_tiles::OverlappingTiles;

@@ -8,8 +8,8 @@ use super::padded_tiles::contained;
 use super::quarters::quarter;
 use super::view::{merged, single};
 use super::{
-    AnyResolution, Cropped, CroppedTiles, ImagePlan, ImageSplitting, LfmTiles, NaFlex, OverlappingTiles, PaddedTiles,
-    Part, Quarters, RatioTiles, Slices, SmartResize, StretchedTiles, TiledCanvas, View,
+    AnyResolution, CornerTiles, Cropped, CroppedTiles, Filter, ImagePlan, ImageSplitting, LfmTiles, NaFlex,
+    OverlappingTiles, PaddedTiles, Part, Quarters, RatioTiles, Slices, SmartResize, StretchedTiles, TiledCanvas, View,
 };
 use crate::error::{Error, Result};
 
@@ -91,6 +91,8 @@ pub enum Sizing {
     AnyResolution(AnyResolution),
     /// The image stretched to whole tiles, then the same in one more (Phi 3 Vision).
     StretchedTiles(StretchedTiles),
+    /// Tiles of a canvas in whose corner the image stands on white, and the whole canvas (Phi 4 Multimodal).
+    CornerTiles(CornerTiles),
     /// Tiles of a canvas in whose middle the image stands on the mean color, and the whole so on one tile
     /// (DeepSeek-VL2).
     PaddedTiles(PaddedTiles),
@@ -110,7 +112,10 @@ impl Sizing {
 
     /// True if the full view after the tiles is made from the original, not from the resized image that was cut.
     pub fn whole_is_of_original(&self) -> bool {
-        !matches!(self, Self::ImageSplitting(_) | Self::StretchedTiles(_))
+        !matches!(
+            self,
+            Self::ImageSplitting(_) | Self::StretchedTiles(_) | Self::CornerTiles(_)
+        )
     }
 
     /// True if images become squares before they are resized.
@@ -141,6 +146,19 @@ impl Sizing {
         )
     }
 
+    /// True if white lies around images.
+    pub fn is_on_white(&self) -> bool {
+        matches!(self, Self::CornerTiles(_))
+    }
+
+    /// The filter by which the view of the whole is resized, if others are by this one.
+    pub fn whole_filter(&self, usual: Filter) -> Filter {
+        match self {
+            Self::CornerTiles(_) => Filter::Bicubic,
+            _ => usual,
+        }
+    }
+
     /// Pixels from one tile of this side to the next.
     pub fn stride(&self, tile: u32) -> u32 {
         match self {
@@ -162,6 +180,7 @@ impl Sizing {
         match self {
             // A half goes to the even number, as Python rounds.
             Self::PaddedTiles(_) | Self::CroppedTiles(_) => room / 2 + ((room % 2) & (room / 2 % 2)),
+            Self::CornerTiles(_) => 0,
             _ => room / 2,
         }
     }
@@ -171,6 +190,7 @@ impl Sizing {
         match self {
             Self::PaddedTiles(_) | Self::CroppedTiles(_) => contained(image, view),
             Self::OverlappingTiles(rule) if rule.padded => fitted(image, view),
+            Self::CornerTiles(rule) => rule.share(image, view),
             _ => view,
         }
     }
@@ -209,6 +229,7 @@ impl Sizing {
             Self::Cropped(rule) => rule.plan(width, height),
             Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),
             Self::StretchedTiles(rule) => rule.plan(width, height, detail),
+            Self::CornerTiles(rule) => rule.plan(width, height, detail),
             Self::PaddedTiles(rule) => rule.plan(width, height, detail),
             Self::CroppedTiles(rule) => rule.plan(width, height, detail),
             Self::OverlappingTiles(rule) => rule.plan(width, height, detail),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::config::Family;
 use crate::error::Error;
+use crate::families::VisionConfig;
 use crate::files::{is_weight_file, parse_json, weight_files, weight_map, Header, ModelCard};
 use crate::files::{tower_tensor, without_wrappers};
 use crate::image_processor::ImageProcessor;
@@ -98,6 +99,12 @@ pub fn check_folder(dir: &Path) -> Result<ModelConfig, Error> {
     // says why.
     if (config.vision.is_some() || config.vision_problem.is_some()) && !has_tensor(dir, begins_tower).unwrap_or(false) {
         (config.vision, config.vision_problem) = (None, None);
+    }
+    if let Some((part, named)) = config.vision.as_ref().and_then(VisionConfig::must_have) {
+        if !has_tensor(dir, |name| name.contains(part)).unwrap_or(true) {
+            config.vision = None;
+            config.vision_problem = Some(format!("this conversion has left out {named}"));
+        }
     }
     if let Family::Decoder(decoder) = &mut config.family {
         if config.vision.is_none()

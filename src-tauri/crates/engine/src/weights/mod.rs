@@ -4,6 +4,7 @@ mod adapters;
 mod experts;
 mod file_tensors;
 mod matrix;
+mod merged;
 mod modal;
 mod rows;
 mod ternary;

@@ -10,7 +10,7 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 31] = [
+const ROWS: [&str; 32] = [
     "aya_vision",
     "deepseek_vl_v2",
     "deepseekocr",
@@ -37,6 +37,7 @@ const ROWS: [&str; 31] = [
     "paddleocr_vl",
     "paligemma",
     "phi3_v",
+    "phi4mm",
     "qwen2_5_vl",
     "qwen3_5",
     "qwen3_vl",

@@ -43,7 +43,6 @@ pub(super) const VISION: &[Model] = &[
         ],
     ),
     ("Nemotron Parse", &["nemotron_parse"]),
-    ("Phi 4 with vision and hearing", &["phi4mm"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
     ("ZAYA1-VL", &["zaya1_vl"]),
 ];

@@ -25,6 +25,7 @@ pub(crate) mod molmo;
 pub(crate) mod moonvit;
 pub(crate) mod paligemma;
 pub(crate) mod phi3v;
+pub(crate) mod phi4;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
 mod shape;
@@ -51,6 +52,7 @@ pub use mllama::MllamaVisionConfig;
 pub use mobilenet::MobileNetConfig;
 pub use molmo::{MolmoVisionConfig, TileBlocks, MARGIN as MOLMO_MARGIN, MERGE_SIDE as MOLMO_MERGE};
 pub use moonvit::MoonVitConfig;
+pub use phi4::{Phi4VisionConfig, MERGE as PHI4_MERGE};
 pub use pixtral::{PatchMerger, PixtralConfig};
 pub use qwen::{DotsParts, PositionTable, QwenVisionConfig, Windows};
 pub use shape::TowerShape;
@@ -95,6 +97,8 @@ pub enum VisionConfig {
     Granite4(Granite4VisionConfig),
     /// ERNIE 4.5 VL's.
     Ernie(ErnieVisionConfig),
+    /// Phi 4 Multimodal's.
+    Phi4(Phi4VisionConfig),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -124,6 +128,7 @@ impl VisionConfig {
             | Self::Molmo(_)
             | Self::Granite4(_)
             | Self::Ernie(_)
+            | Self::Phi4(_)
             | Self::Hunyuan(_) => false,
         }
     }
@@ -144,6 +149,14 @@ impl VisionConfig {
         match self {
             Self::MobileNet(tower) => usize::from(tower.closing_mark().is_some()),
             _ => 0,
+        }
+    }
+
+    /// A part of the name of a tensor without which the tower is none, because conversions leave it out, and what it is.
+    pub(crate) fn must_have(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Phi4(_) => Some(("glb_GN", "the marks between the tiles of an image (`glb_GN`, `sub_GN`)")),
+            _ => None,
         }
     }
 
@@ -168,6 +181,7 @@ impl VisionConfig {
             Self::Molmo(encoder) => encoder.cost(),
             Self::Granite4(encoder) => encoder.cost(),
             Self::Ernie(encoder) => encoder.cost(),
+            Self::Phi4(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }

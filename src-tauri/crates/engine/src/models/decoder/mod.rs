@@ -139,6 +139,9 @@ impl Decoder {
             .norm_offset_in_original
             .is_some_and(|mark| is_original(weights, mark));
         names::rename(config, weights);
+        if let Some(adapter) = config.merged {
+            weights.merge_adapter(adapter)?;
+        }
         // Molmo has a table of its own for tokens that were added later.
         weights.join_rows(
             &["embed_tokens.embedding", "embed_tokens.new_embedding"],

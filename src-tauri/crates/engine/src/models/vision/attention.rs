@@ -77,6 +77,8 @@ pub enum PatchMask<'a> {
     Windows(&'a [Group]),
     /// The first rows, this many, see all; the others only fill up and see the first ones.
     Padded(i32),
+    /// All rows see the first ones, this many.
+    First(i32),
 }
 
 impl Attention {
@@ -102,6 +104,7 @@ impl Attention {
         let spans = match *mask {
             PatchMask::Windows(groups) => windows(groups),
             PatchMask::Padded(real) => vec![(1, 0..real, 0..rows), (1, real..rows, 0..real)],
+            PatchMask::First(seen) => vec![(1, 0..rows, 0..seen)],
         };
         self.output.forward(&self.attend(&queries, &keys, &values, spans)?)
     }

@@ -25,6 +25,7 @@ mod mobilenet_blocks;
 mod molmo;
 mod moonvit;
 mod patches;
+mod phi4;
 mod pixtral;
 mod qwen;
 mod resample;
@@ -141,6 +142,8 @@ pub enum VisionTower {
     Granite4(Box<granite4::Granite4Tower>),
     /// ERNIE 4.5 VL's.
     Ernie(Box<ernie::ErnieTower>),
+    /// Phi 4 Multimodal's.
+    Phi4(Box<phi4::Phi4Tower>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -179,6 +182,7 @@ impl VisionTower {
                 Self::Granite4(Box::new(granite4::Granite4Tower::load(config, hidden, weights)?))
             }
             VisionConfig::Ernie(config) => Self::Ernie(Box::new(ernie::ErnieTower::load(config, hidden, weights)?)),
+            VisionConfig::Phi4(config) => Self::Phi4(Box::new(phi4::Phi4Tower::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -206,6 +210,7 @@ impl VisionTower {
             Self::DeepEncoder(tower) => Some(tower.encode_rows(views, plan, hook)?),
             Self::Molmo(tower) => Some(tower.encode_grids(views, plan, hook)?),
             Self::Granite4(tower) => Some(tower.encode_sets(views, plan, hook)?),
+            Self::Phi4(tower) => Some(tower.encode_tiles(views, plan, hook)?),
             _ => None,
         };
         if let Some(features) = together {
@@ -229,7 +234,7 @@ impl VisionTower {
                 Self::MobileNet(tower) => tower.encode(&input, hook),
                 Self::FastVit(tower) => tower.encode(&input, hook),
                 Self::Idefics2(tower) => tower.encode(&input, hook),
-                Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) | Self::Granite4(_) => {
+                Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) | Self::Granite4(_) | Self::Phi4(_) => {
                     unreachable!("it encodes all views together")
                 }
                 Self::Ernie(tower) => tower.encode(&input, hook),

@@ -198,6 +198,13 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             tiles(1, 1),
             "<im_start><im_patch><im_col><im_end><im_start><im_patch><im_col><im_end>",
         ),
+        (
+            "phi4mm",
+            "<|endoftext10|>",
+            vec!["<|endoftext10|>"],
+            grid(1, 2),
+            "<|endoftext10|><|endoftext10|>",
+        ),
         ("paligemma", "<image>", vec!["<image>"], grid(1, 2), "<image><image>"),
         ("mllama", "<|image|>", vec!["<|image|>"], grid(0, 0), "<|image|>"),
     ]
@@ -213,6 +220,7 @@ pub fn feature(model_type: &str) -> &'static str {
         "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
         "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
         "molmo2" | "jvlm" => "<im_patch>",
+        "phi4mm" => "<|endoftext10|>",
         "multi_modality" => "<image_placeholder>",
         "internvl" => "<IMG_CONTEXT>",
         "paddleocr_vl" | "ernie4_5_moe_vl" | "ernie4_5_vl_moe" => "<|IMAGE_PLACEHOLDER|>",
