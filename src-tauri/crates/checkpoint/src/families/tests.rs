@@ -62,6 +62,10 @@ fn config(model_type: &str) -> Value {
     if model_type == "afm7" {
         config["num_kv_heads"] = json!(2);
     }
+    // Without a list its heads have 64 pairs.
+    if matches!(model_type, "ernie4_5_moe_vl" | "ernie4_5_vl_moe") {
+        config["rope_scaling"] = json!({"mrope_section": [5, 5, 6]});
+    }
     // Its experts are refused by name.
     if model_type == "youtu_vl" {
         config["n_routed_experts"] = Value::Null;
