@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 36] = [
+const UNUSED: [&str; 39] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -23,6 +23,9 @@ const UNUSED: [&str; 36] = [
     "vision_embed_tokens.",
     "embed_tokens_extend.",
     "audio_projection.",
+    "sound_encoder.",
+    "sound_projection.",
+    "vision_final_layernorm.",
     "aligner.",
     "vision.",
     "projector.",
@@ -47,7 +50,7 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 23] = [
+const PARTS: [&str; 25] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -68,6 +71,8 @@ const PARTS: [&str; 23] = [
     "sam_model.",
     "connector.",
     "mlp1.",
+    "vision_final_layernorm.",
+    "vision_projector.",
     "mlp_AR.",
     "vit.",
     "img_projector.",

@@ -26,6 +26,7 @@ mod patches;
 mod phi4;
 mod pixtral;
 mod qwen;
+mod radio;
 mod resample;
 mod rope;
 mod sam;
@@ -127,6 +128,8 @@ pub enum VisionTower {
     Molmo(Box<molmo::MolmoTower>),
     /// Phi 4 Multimodal's.
     Phi4(Box<phi4::Phi4Tower>),
+    /// Nemotron Nano Omni's.
+    Radio(Box<radio::Radio>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -162,6 +165,7 @@ impl VisionTower {
             }
             VisionConfig::Molmo(config) => Self::Molmo(Box::new(molmo::MolmoTower::load(config, hidden, weights)?)),
             VisionConfig::Phi4(config) => Self::Phi4(Box::new(phi4::Phi4Tower::load(config, hidden, weights)?)),
+            VisionConfig::Radio(config) => Self::Radio(Box::new(radio::Radio::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -215,6 +219,7 @@ impl VisionTower {
                 Self::Mllama(_) | Self::DeepEncoder(_) | Self::Molmo(_) | Self::Phi4(_) => {
                     unreachable!("it encodes all views together")
                 }
+                Self::Radio(tower) => tower.encode(&input, hook),
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
                 Self::Falcon(patches) => patches.encode(&input, hook),
             }?;
