@@ -229,6 +229,7 @@ const FAMILIES: &[&[FamilyRow]] = &[
     vision::phi3v::FAMILIES,
     vision::phi4::FAMILIES,
     vision::pixtral::FAMILIES,
+    vision::radio::FAMILIES,
     xing::FAMILIES,
 ];
 

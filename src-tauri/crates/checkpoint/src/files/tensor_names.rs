@@ -1,7 +1,7 @@
 //! Names of tensors: which part of a model one belongs to.
 
 /// Parts of a checkpoint that the text model does not use.
-const UNUSED: [&str; 39] = [
+const UNUSED: [&str; 42] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -26,6 +26,9 @@ const UNUSED: [&str; 39] = [
     "vision_embed_tokens.",
     "embed_tokens_extend.",
     "audio_projection.",
+    "sound_encoder.",
+    "sound_projection.",
+    "vision_final_layernorm.",
     "aligner.",
     "vision.",
     "projector.",
@@ -50,7 +53,7 @@ pub fn is_unused_tensor(name: &str) -> bool {
 }
 
 /// Name prefixes of vision encoder and projector tensors.
-const PARTS: [&str; 26] = [
+const PARTS: [&str; 28] = [
     "vision_tower.",
     "vision_model.",
     "vision_backbone.",
@@ -74,6 +77,8 @@ const PARTS: [&str; 26] = [
     "sam_model.",
     "connector.",
     "mlp1.",
+    "vision_final_layernorm.",
+    "vision_projector.",
     "mlp_AR.",
     "vit.",
     "img_projector.",

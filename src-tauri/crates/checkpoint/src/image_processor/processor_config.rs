@@ -247,7 +247,10 @@ impl ProcessorConfig {
     pub(crate) fn scaling(&self, default: Option<([f64; 3], [f64; 3])>) -> Result<Scaling> {
         let factor = self.fraction("rescale_factor", 1.0 / 255.0, f64::MIN_POSITIVE..=1e6)?;
         let (mean, std) = default.unwrap_or((HALF, HALF));
-        let (mean, std) = (self.colours("image_mean", mean)?, self.colours("image_std", std)?);
+        // NVIDIA's processors have names of their own.
+        let named = |usual, other| if self.get(usual).is_none() { other } else { usual };
+        let mean = self.colours(named("image_mean", "norm_mean"), mean)?;
+        let std = self.colours(named("image_std", "norm_std"), std)?;
         if std.iter().any(|value| value.abs() < 1e-6) {
             return Err(Error::InvalidProcessor {
                 field: "image_std",

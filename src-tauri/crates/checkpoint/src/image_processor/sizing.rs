@@ -9,7 +9,8 @@ use super::quarters::quarter;
 use super::view::{merged, single};
 use super::{
     AnyResolution, CornerTiles, Cropped, CroppedTiles, Filter, ImagePlan, ImageSplitting, LfmTiles, NaFlex,
-    OverlappingTiles, PaddedTiles, Part, Quarters, RatioTiles, Slices, SmartResize, StretchedTiles, TiledCanvas, View,
+    OverlappingTiles, PaddedTiles, Part, PatchBudget, Quarters, RatioTiles, Slices, SmartResize, StretchedTiles,
+    TiledCanvas, View,
 };
 use crate::error::{Error, Result};
 
@@ -83,6 +84,8 @@ pub enum Sizing {
     },
     /// Whole patches, as many as the image has itself within limits (Phi 4).
     NaFlex(NaFlex),
+    /// Whole tokens, as many as the image has itself within a budget (Nemotron Nano Omni).
+    PatchBudget(PatchBudget),
     /// Slices of about the size of a square, and the whole (MiniCPM-V).
     Slices(Slices),
     /// The middle of the image (LLaVA 1.5).
@@ -225,6 +228,7 @@ impl Sizing {
             Self::Square { side, patch } => Ok(single(merged(*side, *side, *patch, 1))),
             Self::Boxed { side, least, patch } => Ok(boxed((width, height), *side, *least, *patch)),
             Self::NaFlex(rule) => Ok(rule.plan(width, height, detail)),
+            Self::PatchBudget(rule) => rule.plan(width, height, detail),
             Self::Slices(rule) => Ok(rule.plan(width, height, detail)),
             Self::Cropped(rule) => rule.plan(width, height),
             Self::AnyResolution(rule) => Ok(rule.plan(width, height, detail)),

@@ -10,7 +10,7 @@ use protocol::KvBits;
 const BOUNDS: [(Option<KvBits>, f32); 3] = [(None, 2e-3), (Some(KvBits::Eight), 0.1), (Some(KvBits::Four), 0.1)];
 
 /// A row of each kind of tower and of positions.
-const ROWS: [&str; 32] = [
+const ROWS: [&str; 33] = [
     "aya_vision",
     "deepseek_vl_v2",
     "deepseekocr",
@@ -34,6 +34,7 @@ const ROWS: [&str; 32] = [
     "mistral3",
     "mllama",
     "molmo2",
+    "nemotron_h_nano_omni",
     "paddleocr_vl",
     "paligemma",
     "phi3_v",

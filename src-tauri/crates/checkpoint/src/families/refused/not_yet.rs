@@ -34,14 +34,7 @@ pub(super) const VISION: &[Model] = &[
     ("MolmoPoint", &["molmo_point"]),
     ("Moondream", &["moondream1", "moondream2", "moondream3"]),
     ("Muse Spark", &["muse_spark", "muse_spark_open"]),
-    (
-        "Nemotron Nano Omni",
-        &[
-            "nemotron_h_nano_omni",
-            "nemotronh_nano_omni_reasoning_v3",
-            "nemotron_h_omni",
-        ],
-    ),
+    ("Nemotron Nano Omni in the form of transformers", &["nemotron_h_omni"]),
     ("Nemotron Parse", &["nemotron_parse"]),
     ("PLaMo 2 VL", &["plamo2vl"]),
     ("ZAYA1-VL", &["zaya1_vl"]),

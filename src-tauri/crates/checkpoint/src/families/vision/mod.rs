@@ -28,6 +28,7 @@ pub(crate) mod phi3v;
 pub(crate) mod phi4;
 pub(crate) mod pixtral;
 pub(crate) mod qwen;
+pub(crate) mod radio;
 mod shape;
 pub(crate) mod siglip;
 
@@ -55,6 +56,7 @@ pub use moonvit::MoonVitConfig;
 pub use phi4::{Phi4VisionConfig, MERGE as PHI4_MERGE};
 pub use pixtral::{PatchMerger, PixtralConfig};
 pub use qwen::{DotsParts, PositionTable, QwenVisionConfig, Windows};
+pub use radio::RadioConfig;
 pub use shape::TowerShape;
 pub use siglip::{SiglipConfig, SiglipProjector};
 
@@ -99,6 +101,8 @@ pub enum VisionConfig {
     Ernie(ErnieVisionConfig),
     /// Phi 4 Multimodal's.
     Phi4(Phi4VisionConfig),
+    /// Nemotron Nano Omni's.
+    Radio(RadioConfig),
     /// HunyuanOCR's.
     Hunyuan(HunyuanVisionConfig),
     /// Falcon-OCR's projection of patches.
@@ -129,6 +133,7 @@ impl VisionConfig {
             | Self::Granite4(_)
             | Self::Ernie(_)
             | Self::Phi4(_)
+            | Self::Radio(_)
             | Self::Hunyuan(_) => false,
         }
     }
@@ -182,6 +187,7 @@ impl VisionConfig {
             Self::Granite4(encoder) => encoder.cost(),
             Self::Ernie(encoder) => encoder.cost(),
             Self::Phi4(encoder) => encoder.cost(),
+            Self::Radio(encoder) => encoder.cost(),
             Self::Hunyuan(encoder) => encoder.cost(),
             Self::Falcon(patches) => patches.cost(),
         }

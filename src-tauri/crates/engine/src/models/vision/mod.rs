@@ -28,6 +28,7 @@ mod patches;
 mod phi4;
 mod pixtral;
 mod qwen;
+mod radio;
 mod resample;
 mod rope;
 mod sam;
@@ -144,6 +145,8 @@ pub enum VisionTower {
     Ernie(Box<ernie::ErnieTower>),
     /// Phi 4 Multimodal's.
     Phi4(Box<phi4::Phi4Tower>),
+    /// Nemotron Nano Omni's.
+    Radio(Box<radio::Radio>),
     /// HunyuanOCR's.
     Hunyuan(hunyuan::HunyuanTower),
     /// Falcon-OCR's projection of patches.
@@ -183,6 +186,7 @@ impl VisionTower {
             }
             VisionConfig::Ernie(config) => Self::Ernie(Box::new(ernie::ErnieTower::load(config, hidden, weights)?)),
             VisionConfig::Phi4(config) => Self::Phi4(Box::new(phi4::Phi4Tower::load(config, hidden, weights)?)),
+            VisionConfig::Radio(config) => Self::Radio(Box::new(radio::Radio::load(config, hidden, weights)?)),
             VisionConfig::Hunyuan(config) => Self::Hunyuan(hunyuan::HunyuanTower::load(config, hidden, weights)?),
             VisionConfig::Falcon(config) => Self::Falcon(falcon_ocr::FalconPatches::load(config, hidden, weights)?),
         };
@@ -238,6 +242,7 @@ impl VisionTower {
                     unreachable!("it encodes all views together")
                 }
                 Self::Ernie(tower) => tower.encode(&input, hook),
+                Self::Radio(tower) => tower.encode(&input, hook),
                 Self::Hunyuan(tower) => tower.encode(&input, hook),
                 Self::Falcon(patches) => patches.encode(&input, hook),
             }?;

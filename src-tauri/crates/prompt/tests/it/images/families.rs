@@ -205,6 +205,13 @@ pub fn families() -> Vec<(&'static str, &'static str, Vec<&'static str>, ImagePl
             grid(1, 2),
             "<|endoftext10|><|endoftext10|>",
         ),
+        (
+            "nemotron_h_nano_omni",
+            "<image>",
+            vec!["<image>", "<img>", "</img>"],
+            grid(1, 2),
+            "<img><image><image></img>",
+        ),
         ("paligemma", "<image>", vec!["<image>"], grid(1, 2), "<image><image>"),
         ("mllama", "<|image|>", vec!["<|image|>"], grid(0, 0), "<|image|>"),
     ]
@@ -216,6 +223,7 @@ pub fn feature(model_type: &str) -> &'static str {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
         "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" | "granite4_vision"
+        | "nemotron_h_nano_omni"
         | "paligemma" => "<image>",
         "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
         "aya_vision" | "cohere2_vision" => "<|IMG_PATCH|>",
