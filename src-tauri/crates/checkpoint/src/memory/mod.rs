@@ -3,7 +3,7 @@
 //!
 //! Each kind of layer implements [`MixerCost`] or [`FeedForwardCost`] next to its config, and each family of models
 //! sums its layers up as a [`ModelCost`]. [`cache`] counts caches, [`weights`] weights, and [`prefill`] replays the
-//! allocations of a prompt's chunk on its way through the layers. `engine/tests/estimate.rs` compares the sums with
+//! allocations of a prompt's chunk on its way through the layers. `engine/tests/budgets/estimate.rs` compares the sums with
 //! what MLX measured.
 
 mod attention;
