@@ -60,8 +60,8 @@ impl ModelCost {
         layers.fold(0, u64::saturating_add)
     }
 
-    /// Bytes that reading a prompt takes at most beside the caches of all of it. The last chunk has the largest caches and
-    /// often fewer rows than those before it; of the first one more is handed over at once, because no caches grow.
+    /// Bytes that reading a prompt takes at most beside the caches of all of it. The last chunk has the largest caches
+    /// and often fewer rows than those before it; of the first one more is handed over at once, because no caches grow.
     pub(crate) fn prefill_peak(&self, workload: &Workload) -> u64 {
         let context = u64::from(workload.context);
         if !self.cached {

@@ -6,9 +6,9 @@
 //! How many operations make a batch depends on the backend. The peak is therefore the largest sum over that number of
 //! operations in a row, on top of what lives all the while.
 //!
-//! On a CPU, kernels of our own that follow each other become one operation. Its outputs, which are what others read, are
-//! taken when it is handed over, and nothing is written over them; all other results share memory that is taken when it is
-//! its turn, and of those only what the next few read lives at once.
+//! On a CPU, kernels of our own that follow each other become one operation. Its outputs, which are what others read,
+//! are taken when it is handed over; all other results share memory that is taken when it is its turn, and of those
+//! only what the next few read lives at once.
 
 use super::{Backend, CacheFormat, Packing, Workload};
 
@@ -22,7 +22,8 @@ const MIN_DEQUANTIZED_ROWS: u64 = 256;
 /// Kernels in a row that become one operation at most.
 const JOINED: usize = 48;
 
-/// Results of joined kernels that live at once: a layer's stream, a summand, what was made of both, and what that becomes.
+/// Results of joined kernels that live at once: a layer's stream, a summand, what was made of both, and what that
+/// becomes.
 const NEAR: usize = 4;
 
 /// The most bytes of dequantized matrices and of what experts give alive at once: beyond them the thread waits for the
@@ -259,7 +260,8 @@ impl<'a> Prefill<'a> {
         self.last_joins();
     }
 
-    /// From the last operation on caches hold this much more. Elsewhere than on a CPU they count as they are in the end.
+    /// From the last operation on caches hold this much more. Elsewhere than on a CPU they count as they are in the
+    /// end.
     pub(super) fn last_grows(&mut self, bytes: u64) {
         if let Some(last) = self.steps.last_mut() {
             last.grows = if self.workload.backend == Backend::Cpu {
