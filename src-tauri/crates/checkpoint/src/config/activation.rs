@@ -51,7 +51,7 @@ impl Activation {
             Self::GeluTanh => (1, 6, true),
             // Gate, its slope and what it gates are each clipped or scaled.
             Self::ClippedSilu | Self::ClippedSiluAt { .. } => (3, 4, false),
-            Self::SquaredRelu => (2, 2, false),
+            Self::SquaredRelu => (1, 2, false),
             Self::UngatedSquaredRelu => (0, 2, false),
             Self::UngatedGeluTanh => (1, 6, false),
         };
@@ -59,6 +59,7 @@ impl Activation {
             results,
             in_place,
             kernel,
+            pointwise: matches!(self, Self::Gelu),
         }
     }
 
@@ -106,6 +107,7 @@ impl EncoderActivation {
             results,
             in_place,
             kernel,
+            pointwise: false,
         }
     }
 

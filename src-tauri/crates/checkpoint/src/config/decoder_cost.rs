@@ -3,7 +3,9 @@
 use crate::config::decoder::{
     DecoderConfig, FeedForward, LayerConfig, LayerRunsConfig, LmHead, Mixer, NormKind, NormPlacement,
 };
-use crate::memory::{FeedForwardCost, LayerCost, LayerInputs, MixerCost, ModelCost, NoMixer, Part, Storage};
+use crate::memory::{
+    AttentionCost, FeedForwardCost, LayerCost, LayerInputs, MixerCost, ModelCost, NoMixer, Part, Storage,
+};
 
 impl DecoderConfig {
     pub(crate) fn cost(&self, storage: Storage) -> ModelCost {
@@ -17,7 +19,7 @@ impl DecoderConfig {
         let steps = self
             .cycles
             .map_or(self.loops as usize * count, |cycles| cycles.order(count).len());
-        let again = (count..steps).map(|step| self.again(&self.layers[step % count]).cost());
+        let again = (count..steps).map(|step| self.again(&self.layers[step % count]));
         let again = again.collect();
         // No kernel joins a norm with two parts that read it.
         let norms_apart = self.norm.kind != NormKind::RootMeanSquare || layers.iter().any(|layer| layer.parallel);
@@ -45,6 +47,7 @@ impl DecoderConfig {
             },
             again,
             norms_apart,
+            adds_apart: self.norm.kind != NormKind::RootMeanSquare,
             storage,
         }
     }
@@ -77,12 +80,19 @@ impl DecoderConfig {
     }
 
     /// A layer as it is from the second loop on.
-    fn again(&self, layer: &LayerConfig) -> LayerConfig {
-        let mut layer = layer.clone();
-        if let Mixer::Attention(attention) = &mut layer.mixer {
-            attention.window = self.loop_window.or(attention.window);
+    fn again(&self, layer: &LayerConfig) -> LayerCost {
+        let cost = layer.cost();
+        match (&layer.mixer, self.loop_window) {
+            (Mixer::Attention(attention), Some(window)) => LayerCost {
+                mixer: Box::new(AttentionCost {
+                    window: Some(window.into()),
+                    mixes_loops: true,
+                    ..attention.cost()
+                }),
+                ..cost
+            },
+            _ => cost,
         }
-        layer
     }
 }
 

@@ -118,6 +118,7 @@ impl EncoderConfig {
             tables: Vec::new(),
             stream_operations: 0,
             norms_apart: false,
+            adds_apart: false,
             parts_scaled: false,
             storage,
         }
@@ -139,6 +140,8 @@ impl EncoderConfig {
                 tiled: false,
                 turns: true,
                 gate: 0,
+                scales: false,
+                mixes_loops: false,
                 key_conv: false,
                 sinks: false,
                 capped: false,

@@ -1,4 +1,4 @@
-//! Softmax attention: its cost, and the steps that other kinds of attention have in common with it.
+//! Softmax attention and its cost.
 
 use super::{Backend, CacheFormat, MixerCost, Part, Prefill};
 
@@ -10,6 +10,8 @@ pub(crate) enum HeadNorms {
     Together,
     /// One for queries and one for keys.
     Separate,
+    /// The same after they have turned.
+    Turned,
 }
 
 /// Attention of one layer, of any family.
@@ -32,6 +34,10 @@ pub(crate) struct AttentionCost {
     pub turns: bool,
     /// Numbers of a gate for what the heads found.
     pub gate: u64,
+    /// True if queries grow with their position.
+    pub scales: bool,
+    /// True if what it finds is mixed with what the same queries find in the keys of the first loop.
+    pub mixes_loops: bool,
     /// True if keys and values are sums of two tokens.
     pub key_conv: bool,
     pub sinks: bool,
@@ -103,6 +109,19 @@ impl AttentionCost {
         self.key_heads * (self.width + self.value_width)
     }
 
+    /// Bytes of the chunk's keys and values as a cache keeps them.
+    fn kept(&self, pass: &Prefill<'_>) -> u64 {
+        pass.rows * self.pair() * pass.cache.kv_element
+    }
+
+    /// Queries that grow with their position, written over those that do not.
+    fn scale_queries(&self, pass: &mut Prefill<'_>) {
+        if self.scales {
+            pass.last_leaves();
+            pass.in_place(1);
+        }
+    }
+
     /// Projections, norms and positions of all heads.
     fn heads(&self, pass: &mut Prefill<'_>) {
         let (queries, keys) = (self.heads * self.width, self.key_heads * self.width);
@@ -111,12 +130,8 @@ impl AttentionCost {
             Keys::Own | Keys::AreValues => queries + keys,
         };
         if pass.workload.backend == Backend::Cpu && self.bias && !pass.norms_apart {
-            // The norm is no part of a product with a bias, which the kernel adds. With one at the output too, as gpt-oss has
-            // them, memory was measured as if runs of kernels ended here.
+            // The norm is no part of a product with a bias, which the kernel adds.
             pass.make_by_kernel(pass.hidden);
-            if self.out_bias {
-                pass.in_place(1);
-            }
         }
         pass.product(pass.hidden, self.projected());
         if self.key_conv {
@@ -126,11 +141,36 @@ impl AttentionCost {
         let kernel = match pass.workload.backend {
             Backend::Cpu => self.one_kernel,
             Backend::Metal => false,
-            Backend::Cuda => self.one_kernel && self.gate == 0 && self.index.is_none(),
+            Backend::Cuda => {
+                self.one_kernel && self.gate == 0 && self.index.is_none() && self.norms != HeadNorms::Turned
+            }
         };
         if kernel && self.keys != Keys::AreValues {
+            if self.gate > 0 || self.index.is_some() {
+                // The gate, or what an index reads, is another part of what the product gave.
+                pass.last_leaves();
+            }
             // One kernel writes queries, keys and values.
-            return pass.make_by_kernel(self.projected());
+            if pass.workload.backend != Backend::Cpu {
+                return pass.make(self.projected());
+            }
+            pass.take(self.kept(pass), 0);
+            pass.last_joins();
+            if self.window.is_some() && pass.positions > pass.rows {
+                // They are put after those that the window sees.
+                pass.last_leaves();
+            }
+            match self.norms == HeadNorms::Turned {
+                true => self.norms_of_turned(pass),
+                false => pass.make_by_kernel(queries),
+            }
+            if self.mixes_loops || self.index.is_some() {
+                pass.last_leaves();
+            }
+            return self.scale_queries(pass);
+        }
+        if pass.workload.backend == Backend::Cpu && self.keys != Keys::AreValues {
+            return self.compose(pass, queries, turning - queries);
         }
         pass.head_norms(self.norms, queries, turning - queries);
         if self.keys == Keys::AreValues {
@@ -141,6 +181,61 @@ impl AttentionCost {
             // Brought into the order in which they are read.
             false => pass.make(queries),
         }
+    }
+
+    /// Norms of queries and keys that a kernel has turned. Keys are in 16 bits by then, for which there is no kernel.
+    fn norms_of_turned(&self, pass: &mut Prefill<'_>) {
+        let (queries, keys) = (self.heads * self.width, self.key_heads * self.width);
+        let wide = pass.rows * keys * pass.element;
+        pass.last_leaves();
+        pass.make_by_kernel(queries);
+        pass.last_leaves();
+        // Widened, and squared beside that; the mean, its root and two products.
+        pass.take(wide, 0);
+        pass.take(wide, 0);
+        pass.in_place(5);
+        pass.take(self.kept(pass) / 2, 0);
+        pass.last_joins();
+    }
+
+    /// The same by several operations on a CPU, between which heads are looked at in another order.
+    fn compose(&self, pass: &mut Prefill<'_>, queries: u64, keys: u64) {
+        pass.last_leaves();
+        match self.norms {
+            HeadNorms::None | HeadNorms::Turned => {
+                pass.look(2);
+                if self.turns {
+                    pass.make_by_kernel(queries + keys);
+                }
+            }
+            HeadNorms::Together => {
+                pass.look(1);
+                pass.make_by_kernel(queries + keys);
+                pass.last_leaves();
+                pass.look(4);
+                if self.turns {
+                    pass.make_by_kernel(queries + keys);
+                }
+            }
+            HeadNorms::Separate => {
+                for width in [queries, keys] {
+                    pass.make_by_kernel(width);
+                    pass.last_leaves();
+                    pass.look(2);
+                    if self.turns {
+                        pass.make_by_kernel(width);
+                    }
+                }
+                pass.look(3);
+            }
+        }
+        if self.norms == HeadNorms::Turned {
+            pass.make_by_kernel(queries);
+            pass.make_by_kernel(keys);
+        }
+        self.scale_queries(pass);
+        pass.take(self.kept(pass), 0);
+        pass.last_joins();
     }
 
     fn scores(&self, pass: &mut Prefill<'_>) {
@@ -161,20 +256,55 @@ impl AttentionCost {
             masked: self.window.is_some_and(|window| seen > window)
                 || self.index.is_some_and(|index| seen > index.seen),
         });
+        if self.mixes_loops {
+            self.mix_loops(pass);
+        }
         if self.tiled {
             // In the order of the checkpoint, by way of another one.
+            pass.last_leaves();
+            pass.look(2);
             pass.make(outputs);
-            pass.make(outputs);
+            if pass.workload.backend != Backend::Cpu {
+                pass.make(outputs);
+            }
         }
         if self.gate > 0 {
+            pass.last_leaves();
+            pass.look(1);
             pass.make(self.gate);
-            pass.in_place(1);
-            pass.hold_end_of_run(outputs);
+            match self.gate == outputs || pass.workload.backend != Backend::Cpu {
+                // Written over the gate.
+                true => pass.in_place(1),
+                // A number for each head, which has to be brought beside those of the head.
+                false => {
+                    pass.look(3);
+                    pass.make(outputs);
+                }
+            }
         }
         pass.product(outputs, pass.hidden);
-        if self.out_bias || self.bias && pass.workload.backend != Backend::Cpu {
+        if (self.out_bias || self.bias) && pass.workload.backend != Backend::Cpu {
             pass.in_place(1);
         }
+    }
+}
+
+impl AttentionCost {
+    /// A gate of the queries, and by it what is found in the keys of two loops.
+    fn mix_loops(&self, pass: &mut Prefill<'_>) {
+        let (queries, outputs) = (self.heads * self.width, self.heads * self.value_width);
+        pass.last_leaves();
+        // What is found in the first loop, and queries times the factors of their gates.
+        pass.make_by_kernel(outputs);
+        pass.last_leaves();
+        pass.make(queries);
+        for _ in 0..4 {
+            pass.make(self.heads);
+        }
+        pass.look(6);
+        // The difference of both, which the rest is written over.
+        pass.make(outputs);
+        pass.in_place(2);
     }
 }
 
@@ -251,113 +381,5 @@ impl MixerCost for AttentionCost {
 
     fn shares_keys(&self) -> bool {
         self.keys == Keys::Shared
-    }
-}
-
-impl Prefill<'_> {
-    /// Rotary positions.
-    pub(crate) fn turn(&mut self, numbers: u64) {
-        self.make(numbers);
-    }
-
-    /// A cache takes in the chunk: it is copied to a larger place, and the old one lives a while longer. The bytes that
-    /// it holds in the end count elsewhere.
-    pub(crate) fn grow(&mut self, mixer: &dyn MixerCost) {
-        let before = self.positions - self.rows;
-        let old = match before {
-            0 => 0,
-            _ => mixer.cache(&self.cache, before),
-        };
-        let new = mixer.cache(&self.cache, self.positions);
-        // Keys, then values. New rows are zeros first, and then written over.
-        if mixer.window().is_some() {
-            self.take(old, 0);
-            self.in_place(3);
-        } else {
-            self.take_early(old);
-            self.take_early(new.saturating_sub(old));
-            for _ in 0..6 {
-                self.in_place(1);
-                self.last_joins();
-            }
-        }
-    }
-
-    /// Scaled dot product attention, and its result in the order of the tokens.
-    pub(crate) fn attend(&mut self, shape: &ScoreShape) {
-        let outputs = shape.heads * shape.value_width;
-        if !self.fused(shape) {
-            let scores = (shape.heads * self.rows)
-                .saturating_mul(shape.seen)
-                .saturating_mul(self.element);
-            // Scaled queries, the mask, scores; the masked scores and the softmax are written over these.
-            self.make(shape.heads * shape.width);
-            self.take(self.rows.saturating_mul(shape.seen), 0);
-            self.take(scores, 0);
-            self.in_place(2);
-            if shape.capped {
-                // Those that are squeezed stay beside those that are masked.
-                self.hold_in_one_layer(scores);
-                self.in_place(2);
-            }
-            if shape.sinks {
-                // The column of the sinks next to them.
-                self.take(scores, 0);
-            }
-        }
-        if self.workload.backend == Backend::Cpu {
-            if self.fused(shape) {
-                // In the order of the tokens at once.
-                return self.make_by_kernel(outputs);
-            }
-            // Views of heads that share keys, and of the mask.
-            self.in_place(8);
-        }
-        self.make(outputs);
-        self.make(outputs);
-    }
-
-    /// True if there is a kernel for many queries that writes no scores to memory: MLX's, by
-    /// `scaled_dot_product_attention.cpp` of the backend and measurements on an H200; our own on a CPU.
-    fn fused(&self, shape: &ScoreShape) -> bool {
-        let (width, value_width) = (shape.width, shape.value_width);
-        if shape.capped || shape.striped {
-            return false;
-        }
-        match self.workload.backend {
-            Backend::Cpu => width.is_multiple_of(32) && value_width.is_multiple_of(32),
-            // Widths that kernels were compiled for.
-            Backend::Metal => width == value_width && matches!(width, 64 | 80 | 128),
-            // cuDNN's, which takes no sinks together with a mask.
-            Backend::Cuda => {
-                width <= 128
-                    && value_width <= 128
-                    && width.is_multiple_of(8)
-                    && value_width.is_multiple_of(8)
-                    && !(shape.sinks && shape.masked)
-            }
-        }
-    }
-
-    /// Norms of `queries` and `keys` numbers of heads.
-    fn head_norms(&mut self, norms: HeadNorms, queries: u64, keys: u64) {
-        match norms {
-            HeadNorms::None => {}
-            // The input is a part of a row, which GPUs copy first.
-            HeadNorms::Together => {
-                if self.workload.backend != Backend::Cpu {
-                    self.make(queries + keys);
-                }
-                self.norm(queries + keys, false);
-            }
-            HeadNorms::Separate => {
-                for width in [queries, keys] {
-                    if self.workload.backend != Backend::Cpu {
-                        self.make(width);
-                    }
-                    self.norm(width, false);
-                }
-            }
-        }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct ActivationCost {
     pub in_place: u64,
     /// True if a kernel of our own does it all on CUDA, and on a CPU as a part of the product before it.
     pub kernel: bool,
+    /// True if a CPU has a kernel for the activation without what it gates.
+    pub pointwise: bool,
 }
 
 /// A network for all tokens.
@@ -119,8 +121,10 @@ impl FeedForwardCost for PlainCost {
         // On a CPU a product with a bias applies the activation.
         if !self.bias || !pass.fuses_gate(true, self.activation) {
             pass.gated(self.width, self.activation, pass.rows);
-            // The product's result lives until the activation was handed over.
-            pass.hold_in_one_layer(pass.rows * self.width * pass.element);
+            if pass.workload.backend != Backend::Cpu {
+                // The product's result lives until the activation was handed over.
+                pass.hold_in_one_layer(pass.rows * self.width * pass.element);
+            }
         }
         pass.product(self.width, pass.hidden);
     }
@@ -228,6 +232,14 @@ impl Prefill<'_> {
 
     /// `activation(gate) · up`, with gate and up next to each other.
     fn gated(&mut self, width: u64, activation: ActivationCost, rows: u64) {
+        self.last_leaves();
+        if self.workload.backend == Backend::Cpu && activation.pointwise {
+            self.take(rows * width * self.element, rows * width);
+            self.last_joins();
+            self.last_leaves();
+            self.look(1);
+            return self.take(rows * width * self.element, rows * width);
+        }
         for _ in 0..activation.results {
             self.take(rows * width * self.element, rows * width);
         }

@@ -3,9 +3,10 @@
 //!
 //! Each kind of layer implements [`MixerCost`] or [`FeedForwardCost`] next to its config, and each family of models
 //! sums its layers up as a [`ModelCost`]. [`cache`] counts caches, [`weights`] weights, and [`prefill`] replays the
-//! allocations of a prompt's chunk on its way through the layers. `engine/tests/estimate.rs` compares the sums with
-//! what MLX measured.
+//! allocations of a prompt's chunk on its way through the layers. `engine/tests/budgets/estimate.rs` compares the sums
+//! with what MLX measured.
 
+mod attend;
 mod attention;
 mod cache;
 mod feed_forward;

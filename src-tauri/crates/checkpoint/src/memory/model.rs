@@ -1,6 +1,6 @@
 //! A model as far as its memory goes: a list of layers, and what they share.
 
-use super::{CacheFormat, LayerCost, Prefill, Storage, Workload};
+use super::{Backend, CacheFormat, LayerCost, Prefill, Storage, Workload};
 
 /// A model.
 pub(crate) struct ModelCost {
@@ -27,6 +27,8 @@ pub(crate) struct ModelCost {
     pub stream_operations: u64,
     /// True if norms of the stream are of a kind that no kernel joins with what reads them.
     pub norms_apart: bool,
+    /// True if no kernel adds to the stream, because none joins the sum with the norms that read it.
+    pub adds_apart: bool,
     /// True if what a part of a layer gives is multiplied before it is added.
     pub parts_scaled: bool,
     /// True if the embeddings are added after every layer, times a number.
@@ -58,14 +60,40 @@ impl ModelCost {
         layers.fold(0, u64::saturating_add)
     }
 
-    /// Bytes that reading the last chunk of the prompt takes at most.
+    /// Bytes that reading a prompt takes at most beside the caches of all of it. The last chunk has the largest caches
+    /// and often fewer rows than those before it; of the first one more is handed over at once, because no caches grow.
     pub(crate) fn prefill_peak(&self, workload: &Workload) -> u64 {
-        let cache = CacheFormat::new(self.hidden, self.storage, workload);
-        let positions = u64::from(workload.context);
-        let rows = match self.cached {
-            true => cache.chunk.min(positions),
-            false => positions,
+        let context = u64::from(workload.context);
+        if !self.cached {
+            return self.chunk_peak(workload, context);
+        }
+        let chunk = u64::from(workload.backend.prefill_chunk());
+        if workload.backend != Backend::Cpu {
+            // With fewer rows more operations are handed over at once, so that the last chunk is taken to be whole.
+            return self.chunk_peak(workload, chunk.min(context));
+        }
+        let rest = match context % chunk {
+            0 => chunk.min(context),
+            rest => rest,
         };
+        let all = self.cache(workload);
+        let earlier = [chunk, context - rest]
+            .into_iter()
+            .filter(|end| (1..context).contains(end));
+        let earlier = earlier.map(|end| {
+            let before = Workload {
+                context: end as u32,
+                ..*workload
+            };
+            let missing = all.saturating_sub(self.cache(&before));
+            self.chunk_peak(&before, chunk).saturating_sub(missing)
+        });
+        earlier.fold(self.chunk_peak(workload, rest), u64::max)
+    }
+
+    /// Bytes that reading the last `rows` tokens of the context takes at most.
+    fn chunk_peak(&self, workload: &Workload, rows: u64) -> u64 {
+        let cache = CacheFormat::new(self.hidden, self.storage, workload);
         let mut pass = Prefill::new(workload, cache, self.storage.packing, rows);
         self.read(&mut pass);
         pass.peak()
@@ -89,7 +117,7 @@ impl ModelCost {
             pass.product(*width, hidden);
             pass.in_place(1);
         }
-        pass.norms_apart = self.norms_apart;
+        (pass.norms_apart, pass.adds_apart) = (self.norms_apart, self.adds_apart);
         self.hold_masks(pass);
         if self.streams > 1 {
             // Before a layer, predicted and corrected, in 32 bits.
@@ -109,20 +137,26 @@ impl ModelCost {
             // The embeddings.
             pass.hold(pass.rows * hidden * pass.element);
         }
-        if self.parts_scaled {
-            pass.hold_ends_of_runs(hidden);
-        }
         let last = self.read_layers();
         for (index, layer) in self.layers.iter().chain(&self.again).take(last).enumerate() {
             let ends = index + 1 == last;
             if !layer.mixer.is_absent() {
                 pass.norm(hidden, !self.norms_apart);
+                let beside = layer.parallel && !self.adds_apart;
+                if beside {
+                    // The network reads it too.
+                    pass.last_leaves();
+                }
                 layer.mixer.prefill(pass, ends);
+                if beside {
+                    pass.last_leaves();
+                }
                 // Nothing reads what follows the last keys.
                 if ends {
                     break;
                 }
                 pass.in_place(self.stream_operations);
+                self.scale_part(pass, layer.normed_after);
                 pass.add(layer.normed_after);
             }
             if !layer.feed_forwards.is_empty() {
@@ -130,7 +164,12 @@ impl ModelCost {
                 for feed_forward in &layer.feed_forwards {
                     feed_forward.prefill(pass, layer.normed_after);
                 }
+                if layer.parallel && !self.adds_apart {
+                    pass.last_leaves();
+                    pass.in_place(1);
+                }
                 pass.in_place(self.stream_operations);
+                self.scale_part(pass, layer.normed_after);
                 pass.add(layer.normed_after);
             }
             if self.skips {
@@ -138,10 +177,24 @@ impl ModelCost {
             }
             if let Some(inputs) = self.inputs {
                 pass.product(hidden, inputs.width);
-                pass.make(inputs.width);
+                if pass.workload.backend != Backend::Cpu {
+                    // By a kernel of the product on a CPU.
+                    pass.make(inputs.width);
+                }
                 pass.product(inputs.width, hidden);
                 pass.add(true);
             }
+        }
+    }
+
+    /// The factor of what a part of a layer gives, written over that.
+    fn scale_part(&self, pass: &mut Prefill<'_>, normed: bool) {
+        if self.parts_scaled && pass.workload.backend == Backend::Cpu {
+            if normed {
+                pass.norm(self.hidden, false);
+            }
+            pass.last_leaves();
+            pass.in_place(1);
         }
     }
 

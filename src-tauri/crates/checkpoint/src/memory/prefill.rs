@@ -6,8 +6,9 @@
 //! How many operations make a batch depends on the backend. The peak is therefore the largest sum over that number of
 //! operations in a row, on top of what lives all the while.
 //!
-//! On a CPU, kernels of our own that follow each other become one operation, whose results share memory that is taken when
-//! it is its turn: of those only what the next few read lives at once.
+//! On a CPU, kernels of our own that follow each other become one operation. Its outputs, which are what others read,
+//! are taken when it is handed over; all other results share memory that is taken when it is its turn, and of those
+//! only what the next few read lives at once.
 
 use super::{Backend, CacheFormat, Packing, Workload};
 
@@ -18,11 +19,12 @@ const BATCHES: usize = 11;
 /// bits) on an H200 comes after 77 instead of 169 ms at 2,048 tokens of prompt, after 26 instead of 36 at 256.
 const MIN_DEQUANTIZED_ROWS: u64 = 256;
 
-/// Kernels in a row that become one operation at least, and at most.
-const JOINED: std::ops::RangeInclusive<usize> = 4..=48;
+/// Kernels in a row that become one operation at most.
+const JOINED: usize = 48;
 
-/// Results of joined kernels that live at once: a layer's stream, what was made of it, and what that becomes.
-const NEAR: usize = 6;
+/// Results of joined kernels that live at once: a layer's stream, a summand, what was made of both, and what that
+/// becomes.
+const NEAR: usize = 4;
 
 /// The most bytes of dequantized matrices and of what experts give alive at once: beyond them the thread waits for the
 /// device.
@@ -62,7 +64,7 @@ fn batch(backend: Backend) -> Batch {
 }
 
 /// A result.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Step {
     bytes: u64,
     operations: u64,
@@ -71,27 +73,57 @@ struct Step {
     waits: bool,
     /// True for a kernel that is joined with those beside it.
     joins: bool,
+    /// True if other operations than the kernels beside it read the result.
+    leaves: bool,
+    /// True if it needs nothing of the chunk, so that it parts no run of kernels.
+    is_early: bool,
+    /// True if it is the stream, which what follows later is added to.
+    is_stream: bool,
+    /// Bytes of results of joined kernels that live while it is computed.
+    inside: u64,
+    /// Bytes that caches hold more from then on.
+    grows: u64,
 }
 
-/// The most that lives at once of the results of joined kernels, and the steps with one for each run of those.
-fn join(steps: &[Step]) -> (u64, Vec<Step>) {
-    let (mut most, mut joined) = (0, Vec::with_capacity(steps.len()));
-    for run in steps.chunk_by(|one, next| one.joins && next.joins) {
-        if run.len() < *JOINED.start() || !run[0].joins {
-            joined.extend_from_slice(run);
-            continue;
-        }
-        for run in run.chunks(*JOINED.end()) {
-            let near = run.windows(NEAR.min(run.len()));
-            let sums = near.map(|near| near.iter().fold(0, |sum: u64, step| sum.saturating_add(step.bytes)));
-            most = most.max(sums.max().unwrap_or(0));
-            joined.extend(run.last().map(|last| Step {
-                operations: run.len() as u64,
-                ..*last
-            }));
+impl Step {
+    /// The operation that kernels become, or the only one.
+    fn joined_or_single(run: &[Self]) -> Self {
+        match run {
+            [single] => *single,
+            _ => Self::joined(run),
         }
     }
-    (most, joined)
+
+    /// The operation that kernels become.
+    fn joined(run: &[Self]) -> Self {
+        let last_stream = run.iter().rposition(|step| step.is_stream);
+        let is_output = |index: usize| run[index].leaves || index + 1 == run.len() || Some(index) == last_stream;
+        let (outputs, inner): (Vec<usize>, Vec<usize>) = (0..run.len()).partition(|index| is_output(*index));
+        let sum = |steps: &[usize]| {
+            steps
+                .iter()
+                .fold(0, |sum: u64, step| sum.saturating_add(run[*step].bytes))
+        };
+        Self {
+            bytes: sum(&outputs),
+            operations: 2,
+            grows: run.iter().fold(0, |sum, step| sum.saturating_add(step.grows)),
+            reads: run.iter().fold(0, |sum, step| sum.saturating_add(step.reads)),
+            inside: inner.windows(NEAR.min(inner.len()).max(1)).map(sum).max().unwrap_or(0),
+            ..Self::default()
+        }
+    }
+}
+
+/// The steps with one for each run of kernels, after what the run reads and no kernel makes.
+fn join(steps: &[Step]) -> Vec<Step> {
+    let mut joined = Vec::with_capacity(steps.len());
+    for run in steps.chunk_by(|one, next| (one.joins || one.is_early) && (next.joins || next.is_early)) {
+        let (early, kernels): (Vec<Step>, Vec<Step>) = run.iter().partition(|step| step.is_early);
+        joined.extend(early);
+        joined.extend(kernels.chunks(JOINED).map(Step::joined_or_single));
+    }
+    joined
 }
 
 /// The last chunk of a prompt that fills the context, on its way through the layers.
@@ -108,14 +140,14 @@ pub(crate) struct Prefill<'a> {
     /// Bytes of a number.
     pub element: u64,
     steps: Vec<Step>,
-    /// Results that are made before all others.
-    early: Vec<Step>,
     /// Bytes that live from the first layer to the last.
     held: u64,
     /// The most bytes that one layer holds for itself.
     held_in_one_layer: u64,
     /// True if norms of the stream are operations of their own.
     pub norms_apart: bool,
+    /// True if no kernel adds to the stream.
+    pub adds_apart: bool,
     /// Bytes of large results since the thread waited.
     ahead: u64,
 }
@@ -132,10 +164,10 @@ impl<'a> Prefill<'a> {
             positions: workload.context.into(),
             element: cache.element,
             steps: Vec::new(),
-            early: Vec::new(),
             held: 0,
             held_in_one_layer: 0,
             norms_apart: false,
+            adds_apart: false,
             ahead: 0,
         }
     }
@@ -143,21 +175,6 @@ impl<'a> Prefill<'a> {
     /// Bytes that live from the first layer to the last.
     pub(super) fn hold(&mut self, bytes: u64) {
         self.held += bytes;
-    }
-
-    /// Operations on `numbers` for every token that kernels are not joined with, one after each part of a layer: each
-    /// ends a run of kernels, and what is near its end lives beside the next run.
-    pub(super) fn hold_ends_of_runs(&mut self, numbers: u64) {
-        if self.workload.backend == Backend::Cpu {
-            self.hold(2 * NEAR as u64 * self.rows * numbers * self.element);
-        }
-    }
-
-    /// The same within the layers that have such an operation.
-    pub(super) fn hold_end_of_run(&mut self, numbers: u64) {
-        if self.workload.backend == Backend::Cpu {
-            self.hold_in_one_layer(2 * NEAR as u64 * self.rows * numbers * self.element);
-        }
     }
 
     /// Bytes that live while one layer is computed, and not beside those of another.
@@ -168,30 +185,34 @@ impl<'a> Prefill<'a> {
     /// The most that lives at once, in bytes.
     pub(super) fn peak(&self) -> u64 {
         let limit = batch(self.workload.backend);
-        let (joined, steps) = join(&self.steps);
-        // The sum of each batch, and the largest sum of neighbors.
-        let mut batches = vec![0u64];
+        let mut batches = vec![Step::default()];
         let (mut operations, mut reads) = (0, 0u64);
-        for step in self.early.iter().chain(&steps) {
-            if let Some(last) = batches.last_mut() {
-                *last = last.saturating_add(step.bytes);
+        for step in join(&self.steps) {
+            if let Some(batch) = batches.last_mut() {
+                batch.bytes = batch.bytes.saturating_add(step.bytes);
+                batch.grows = batch.grows.saturating_add(step.grows);
+                batch.inside = batch.inside.max(step.inside);
             }
             operations += step.operations;
             reads = reads.saturating_add(step.reads);
             if step.waits {
-                batches.extend([0; BATCHES]);
+                batches.extend([Step::default(); BATCHES]);
                 (operations, reads) = (0, 0);
             } else if operations >= limit.operations || reads >> 20 > limit.reads {
-                batches.push(0);
+                batches.push(Step::default());
                 (operations, reads) = (0, 0);
             }
         }
-        let together = batches
-            .windows(BATCHES.min(batches.len()))
-            .map(|batches| batches.iter().fold(0, |sum: u64, batch| sum.saturating_add(*batch)));
-        // A joined operation takes its memory when those before it are done.
+        let sum = |batches: &[Step], of: fn(&Step) -> u64| batches.iter().map(of).fold(0, u64::saturating_add);
         let held = self.held.saturating_add(self.held_in_one_layer);
-        held.saturating_add(joined.max(together.max().unwrap_or(0)))
+        // The first of those in sight is computed, the others were handed over, and caches do not yet grow by the rest.
+        let sums = (0..batches.len()).map(|first| {
+            let (ahead, rest) = batches[first..].split_at(BATCHES.min(batches.len() - first));
+            held.saturating_add(sum(ahead, |batch| batch.bytes))
+                .saturating_add(batches[first].inside)
+                .saturating_sub(sum(rest, |batch| batch.grows))
+        });
+        sums.max().unwrap_or(held)
     }
 
     /// Positions that a chunk has before it when a window slides.
@@ -211,9 +232,26 @@ impl<'a> Prefill<'a> {
             // On the CPU an operation is followed by another one that gives back what it read.
             operations: if self.workload.backend == Backend::Cpu { 2 } else { 1 },
             reads,
-            waits: false,
-            joins: false,
+            ..Step::default()
         });
+    }
+
+    /// Operations of the CPU that look at memory in another way: nothing but what gives back what they read.
+    pub(crate) fn look(&mut self, operations: u64) {
+        if self.workload.backend == Backend::Cpu {
+            let step = Step {
+                operations: 1,
+                ..Step::default()
+            };
+            self.steps.extend((0..operations).map(|_| step));
+        }
+    }
+
+    /// The last result is read by others than the kernels beside it.
+    pub(crate) fn last_leaves(&mut self) {
+        if let Some(last) = self.steps.last_mut() {
+            last.leaves = self.workload.backend == Backend::Cpu;
+        }
     }
 
     /// A result of `numbers` for every token, by a kernel of our own where there is one.
@@ -222,11 +260,22 @@ impl<'a> Prefill<'a> {
         self.last_joins();
     }
 
-    /// A result of `bytes` that needs nothing of the chunk, and comes before all of it where kernels are joined.
-    pub(super) fn take_early(&mut self, bytes: u64) {
-        self.take(bytes, 0);
-        if self.workload.backend == Backend::Cpu {
-            self.early.extend(self.steps.pop());
+    /// From the last operation on caches hold this much more. Elsewhere than on a CPU they count as they are in the
+    /// end.
+    pub(super) fn last_grows(&mut self, bytes: u64) {
+        if let Some(last) = self.steps.last_mut() {
+            last.grows = if self.workload.backend == Backend::Cpu {
+                bytes
+            } else {
+                0
+            };
+        }
+    }
+
+    /// The last operation needs nothing of the chunk.
+    pub(super) fn last_is_early(&mut self) {
+        if let Some(last) = self.steps.last_mut() {
+            last.is_early = self.workload.backend == Backend::Cpu;
         }
     }
 
@@ -296,13 +345,17 @@ impl<'a> Prefill<'a> {
     pub(super) fn add(&mut self, normed: bool) {
         let hidden = self.hidden;
         match self.workload.backend {
+            // Written over the summand.
+            Backend::Cpu if self.adds_apart => {
+                self.last_leaves();
+                self.in_place(1);
+            }
             // By the product that reads the sum.
             Backend::Cpu => self.steps.push(Step {
                 bytes: self.rows * hidden * self.element,
-                operations: 0,
-                reads: 0,
-                waits: false,
                 joins: true,
+                is_stream: true,
+                ..Step::default()
             }),
             Backend::Cuda => self.make(hidden),
             Backend::Metal => {
@@ -317,16 +370,23 @@ impl<'a> Prefill<'a> {
     /// A short convolution over the chunk and what came before: joined, then filtered.
     pub(crate) fn short_conv(&mut self, channels: u64, kernel: u64, element: u64) {
         let bytes = self.rows * channels * element;
-        self.take(bytes, 0);
+        self.last_leaves();
         match self.workload.backend {
             Backend::Cpu => {
+                // What is carried on is cut from it at the end of all layers.
+                self.hold(bytes);
+                self.take(0, 0);
                 // A product for each place of the filter, each added to the ones before.
                 for _ in 0..kernel {
+                    self.look(2);
                     self.take(bytes, 0);
                     self.in_place(1);
                 }
             }
-            Backend::Metal | Backend::Cuda => self.take(bytes, 0),
+            Backend::Metal | Backend::Cuda => {
+                self.take(bytes, 0);
+                self.take(bytes, 0);
+            }
         }
         self.in_place(1);
     }

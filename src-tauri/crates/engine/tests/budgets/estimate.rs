@@ -196,6 +196,25 @@ fn shapes() -> [(&'static str, Value); 19] {
     ]
 }
 
+/// The part that the prediction for a prompt is off, printed beside what was measured.
+pub(crate) fn compared(name: &str, config: &ModelConfig, stored: u64, prompt: usize, peak: u64) -> f64 {
+    let workload = Workload {
+        context: prompt as u32,
+        kv_bits: None,
+        backend: Backend::Cpu,
+        prefix_cached: false,
+    };
+    let need = config.estimate_memory(stored, &workload);
+    let off = need.total() as f64 / peak as f64 - 1.0;
+    let [predicted, weights, keys, working, measured] =
+        [need.total(), need.weights, need.kv, need.working, peak].map(|bytes| bytes as f64 / 1e6);
+    println!(
+        "report: estimate {name:40} {prompt:5} tokens: predicted {predicted:6.1} MB (weights {weights:6.2}, keys {keys:5.2}, working {working:6.2}), measured {measured:6.2} MB, {:+5.1} %",
+        off * 100.0
+    );
+    off
+}
+
 #[test]
 fn predictions_are_near_what_is_measured() {
     let _alone = crate::ALONE.blocking_lock();
@@ -208,24 +227,7 @@ fn predictions_are_near_what_is_measured() {
         let stored = std::fs::metadata(weights).unwrap().len();
         let measured = engine.bench(model, PROMPTS.to_vec(), 1, Sampling::greedy()).unwrap();
         for (prompt, figures) in PROMPTS.into_iter().zip(measured) {
-            let workload = Workload {
-                context: prompt as u32,
-                kv_bits: None,
-                backend: Backend::Cpu,
-                prefix_cached: false,
-            };
-            let need = config.estimate_memory(stored, &workload);
-            let (predicted, truth) = (need.total() as f64, figures.peak_bytes as f64);
-            let off = predicted / truth - 1.0;
-            println!(
-                "report: estimate {name:12} {prompt:5} tokens: predicted {:6.1} MB (weights {:5.1}, keys {:5.1}, working {:6.1}), measured {:6.1} MB, {:+5.1} %",
-                predicted / 1e6,
-                need.weights as f64 / 1e6,
-                need.kv as f64 / 1e6,
-                need.working as f64 / 1e6,
-                truth / 1e6,
-                off * 100.0
-            );
+            let off = compared(name, &config, stored, prompt, figures.peak_bytes);
             if off.abs() > TOLERANCE {
                 wrong.push((name, prompt, off));
             }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use checkpoint::memory::{Backend, Workload};
 use checkpoint::{weight_files, ModelConfig};
 use engine::MlxEngine;
 use protocol::Sampling;
@@ -10,6 +9,7 @@ use protocol::Sampling;
 use crate::common::measured;
 use crate::common::oracle::{python, seed, Variant, Written};
 use crate::common::source;
+use crate::estimate::compared;
 
 /// The daily ones: full attention, windows with experts, and recurrent layers.
 const FAMILIES: [&str; 3] = ["qwen3", "gpt-oss", "qwen3.5"];
@@ -40,13 +40,7 @@ fn predictions_for_every_type_are_near_what_is_measured() {
     let Some(python) = python() else { return };
     let _alone = crate::ALONE.blocking_lock();
     let (engine, mut wrong) = (MlxEngine::start(), Vec::new());
-    let only = std::env::var("PONDER_ORACLE_ONLY").unwrap_or_default();
-    let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
-    let only = if only.is_empty() {
-        measured::or_all(&FAMILIES)
-    } else {
-        only
-    };
+    let only = measured::or_all(&FAMILIES);
     let all = Written::new(&python, seed(), &only, true);
     for names in chosen(&all.variants).chunks(AT_ONCE) {
         let written = Written::larger(&python, names);
@@ -64,22 +58,8 @@ fn predictions_for_every_type_are_near_what_is_measured() {
                 .bench(source(&folder), prompts.to_vec(), 1, Sampling::greedy())
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
             for (prompt, figures) in prompts.into_iter().zip(found) {
-                let workload = Workload {
-                    context: prompt as u32,
-                    kv_bits: None,
-                    backend: Backend::Cpu,
-                    prefix_cached: false,
-                };
-                let need = config.estimate_memory(stored, &workload);
-                let off = need.total() as f64 / figures.peak_bytes as f64 - 1.0;
-                println!(
-                    "report: estimate {name:24} {model_type:20} {prompt:5} tokens: weights {:6.2}, keys {:5.2}, working {:6.2} of {:6.2} MB, {:+5.1} %",
-                    need.weights as f64 / 1e6,
-                    need.kv as f64 / 1e6,
-                    need.working as f64 / 1e6,
-                    figures.peak_bytes as f64 / 1e6,
-                    off * 100.0
-                );
+                let of = format!("{name} ({model_type})");
+                let off = compared(&of, &config, stored, prompt, figures.peak_bytes);
                 measured::keep("memory", model_type, off.abs() as f32);
                 if off.abs() > TOLERANCE {
                     wrong.push((name.clone(), prompt, off));

@@ -310,6 +310,7 @@ impl Gemma4Config {
             tables: Vec::new(),
             stream_operations: 0,
             norms_apart: false,
+            adds_apart: false,
             parts_scaled: false,
             storage,
         }
@@ -354,6 +355,8 @@ impl Gemma4Config {
                 tiled: false,
                 turns: true,
                 gate: 0,
+                scales: false,
+                mixes_loops: false,
                 key_conv: false,
                 sinks: false,
                 capped: false,

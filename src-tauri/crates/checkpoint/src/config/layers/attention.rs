@@ -184,7 +184,7 @@ impl QkNorm {
         match self {
             Self::None => (HeadNorms::None, true),
             Self::PerHead | Self::PerHeadAndValues | Self::EachHead | Self::PerHeadBare => (HeadNorms::Together, true),
-            Self::PerHeadTurned | Self::PerHeadBareTurned => (HeadNorms::Together, false),
+            Self::PerHeadTurned | Self::PerHeadBareTurned => (HeadNorms::Turned, true),
             Self::Whole => (HeadNorms::Separate, false),
         }
     }
@@ -262,6 +262,8 @@ impl AttentionConfig {
             tiled: self.tiled,
             turns: self.rope.is_some(),
             gate: self.gate_width(),
+            scales: self.query_scaling.is_some(),
+            mixes_loops: false,
             key_conv: self.key_conv,
             sinks: self.sinks,
             capped: self.softcap.is_some(),

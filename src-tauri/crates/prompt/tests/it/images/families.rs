@@ -222,7 +222,13 @@ pub fn feature(model_type: &str) -> &'static str {
     match model_type {
         "gemma3" | "gemma3n" => "<image_soft_token>",
         "mistral3" => "[IMG]",
-        "smolvlm" | "idefics2" | "idefics3" | "lfm2_vl" | "lfm2-vl" | "llava_next" | "granite4_vision"
+        "smolvlm"
+        | "idefics2"
+        | "idefics3"
+        | "lfm2_vl"
+        | "lfm2-vl"
+        | "llava_next"
+        | "granite4_vision"
         | "nemotron_h_nano_omni"
         | "paligemma" => "<image>",
         "qwen3_vl" | "minicpmv4_6" => "<|image_pad|>",
