@@ -189,7 +189,7 @@ fn both(text: Fields<'_>, field: &'static str, usual: [u32; 2]) -> Result<[u32; 
     }
 }
 
-/// So many experts of this width, and the network beside them.
+/// The experts, this many of this width, and the network beside them.
 fn routed(text: Fields<'_>, num_experts: u32, width: u32) -> Result<MoeConfig, Error> {
     let beside = text.number::<u32>("moe_num_shared_experts")?.filter(|count| *count > 0);
     Ok(MoeConfig {

@@ -294,7 +294,7 @@ impl AttentionCost {
     fn mix_loops(&self, pass: &mut Prefill<'_>) {
         let (queries, outputs) = (self.heads * self.width, self.heads * self.value_width);
         pass.last_leaves();
-        // What is found in the first loop, and queries times the factors of their gates.
+        // The values found in the first loop, and queries times the factors of their gates.
         pass.make_by_kernel(outputs);
         pass.last_leaves();
         pass.make(queries);

@@ -373,7 +373,7 @@ impl<'a> Prefill<'a> {
         self.last_leaves();
         match self.workload.backend {
             Backend::Cpu => {
-                // What is carried on is cut from it at the end of all layers.
+                // The states that go on are cut from it at the end of all layers.
                 self.hold(bytes);
                 self.take(0, 0);
                 // A product for each place of the filter, each added to the ones before.

@@ -54,7 +54,7 @@ struct WindowProjector {
     /// The share of a patch in the mean of its block.
     share: Tensor,
     norm: LayerNorm,
-    /// What is added to queries and to the states of a window, `[1, places, hidden]`.
+    /// The places that are added to queries and to the states of a window, `[1, places, hidden]`.
     queries: Tensor,
     places: Tensor,
     query_norm: LayerNorm,
