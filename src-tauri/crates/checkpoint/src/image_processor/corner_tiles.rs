@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::tiles::{arrangements, closest};
 use super::view::merged;
-use super::{ImagePlan, JoinedTiles};
+use super::ImagePlan;
 use crate::error::{Error, Result};
 
 /// Patches along a side of a token.
@@ -76,24 +76,9 @@ impl CornerTiles {
 
     fn in_tiles(&self, (columns, rows): (u32, u32), size: (u32, u32)) -> ImagePlan {
         let view = merged(self.tile, self.tile, self.patch, MERGE);
-        let mut views = vec![view; (rows * columns + 1) as usize];
-        if let Some(whole) = views.last_mut() {
-            // A mark after each of its rows, and one before it.
-            whole.features = view.tokens.0 * (view.tokens.1 + 1) + 1;
-        }
         let covered = |pixels: u32, tiles: u32| covered_patches(pixels, tiles, self.tile, self.patch).div_ceil(MERGE);
         let grid = (covered(size.1, rows), covered(size.0, columns));
-        ImagePlan {
-            resized: size,
-            steps: vec![size],
-            views,
-            tiles: Some((rows, columns)),
-            whole: true,
-            joined: Some(JoinedTiles {
-                covered: grid,
-                shown: grid,
-            }),
-        }
+        ImagePlan::marked_tiles(view, (rows, columns), size, grid)
     }
 }
 

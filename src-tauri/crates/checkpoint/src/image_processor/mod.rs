@@ -145,6 +145,26 @@ pub struct View {
 }
 
 impl ImagePlan {
+    /// So many rows and columns of tiles like this view, brought to this size together, and the whole in one more: a
+    /// mark ends each of its rows, and one parts it from the tiles, whose features are this grid.
+    fn marked_tiles(view: View, tiles: (u32, u32), size: (u32, u32), grid: (u32, u32)) -> Self {
+        let mut views = vec![view; (tiles.0 * tiles.1 + 1) as usize];
+        if let Some(whole) = views.last_mut() {
+            whole.features = view.tokens.0 * (view.tokens.1 + 1) + 1;
+        }
+        Self {
+            resized: size,
+            steps: vec![size],
+            views,
+            tiles: Some(tiles),
+            whole: true,
+            joined: Some(JoinedTiles {
+                covered: grid,
+                shown: grid,
+            }),
+        }
+    }
+
     /// Features in the prompt, of all views; marks around them are not counted.
     pub fn tokens(&self) -> usize {
         match (&self.joined, self.views.last()) {

@@ -4,7 +4,7 @@ use protocol::ImageDetail;
 use serde::Serialize;
 
 use super::any_resolution::best_canvas;
-use super::{ImagePlan, JoinedTiles, View};
+use super::{ImagePlan, View};
 use crate::error::{Error, Result};
 
 /// Canvases of a list, in each of which an image keeps its shape (`ImageOps.pad` of Pillow).
@@ -40,23 +40,8 @@ impl PaddedTiles {
             tokens: (side, side),
             features: side * side,
         };
-        let mut views = vec![view; (rows * columns + 1) as usize];
-        if let Some(whole) = views.last_mut() {
-            // A mark after each of its rows, and one after it.
-            whole.features = side * (side + 1) + 1;
-        }
         let grid = (rows * side, columns * side);
-        Ok(ImagePlan {
-            resized: size,
-            steps: vec![size],
-            views,
-            tiles: Some((rows, columns)),
-            whole: true,
-            joined: Some(JoinedTiles {
-                covered: grid,
-                shown: grid,
-            }),
-        })
+        Ok(ImagePlan::marked_tiles(view, (rows, columns), size, grid))
     }
 
     /// Tokens along a side of a tile.

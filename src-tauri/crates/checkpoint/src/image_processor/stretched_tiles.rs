@@ -4,7 +4,7 @@ use protocol::ImageDetail;
 use serde::Serialize;
 
 use super::view::merged;
-use super::{ImagePlan, JoinedTiles};
+use super::ImagePlan;
 use crate::error::{Error, Result};
 
 /// As many tiles as the longer side may have, the other side stretched to whole ones (`_calc_hd_transform_size` of
@@ -57,22 +57,7 @@ impl StretchedTiles {
     fn in_tiles(&self, rows: u32, columns: u32) -> ImagePlan {
         let size = (columns * self.tile, rows * self.tile);
         let view = merged(self.tile, self.tile, self.patch, self.merge);
-        let mut views = vec![view; (rows * columns + 1) as usize];
-        if let Some(whole) = views.last_mut() {
-            // A mark after each of its rows, and one before it.
-            whole.features = view.tokens.0 * (view.tokens.1 + 1) + 1;
-        }
         let grid = (rows * view.tokens.0, columns * view.tokens.1);
-        ImagePlan {
-            resized: size,
-            steps: vec![size],
-            views,
-            tiles: Some((rows, columns)),
-            whole: true,
-            joined: Some(JoinedTiles {
-                covered: grid,
-                shown: grid,
-            }),
-        }
+        ImagePlan::marked_tiles(view, (rows, columns), size, grid)
     }
 }

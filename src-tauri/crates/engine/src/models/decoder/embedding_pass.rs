@@ -10,7 +10,7 @@ use mlx::Result;
 use crate::cache::Cache;
 use crate::layers::{MultimodalRope, ResidualStream, Rope};
 use crate::models::decoder::positions::Positions;
-use crate::models::decoder::step::{Step, Tokens};
+use crate::models::decoder::step::{Step, StepTokens};
 use crate::models::decoder::Decoder;
 use crate::models::pass::{mask, Pass};
 
@@ -100,7 +100,7 @@ impl Decoder {
             kept: RefCell::default(),
             first_values: RefCell::default(),
             embedded: None,
-            tokens: Tokens::default(),
+            tokens: StepTokens::default(),
             layer_inputs: pass.layer_inputs.clone(),
             images: &[],
         };

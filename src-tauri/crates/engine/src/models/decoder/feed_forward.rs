@@ -13,7 +13,7 @@ use crate::models::decoder::modal_moe::ModalMoe;
 use crate::models::decoder::plain_mlp::PlainMlp;
 use crate::models::decoder::shortcut::Shortcut;
 use crate::models::decoder::sparse_moe::SparseMoe;
-use crate::models::decoder::step::Tokens;
+use crate::models::decoder::step::StepTokens;
 
 /// A feed-forward part of any kind.
 #[derive(Parameters)]
@@ -53,7 +53,7 @@ impl FeedForward {
         &self,
         stream: &mut ResidualStream<'_>,
         norm: Option<&RmsNorm>,
-        tokens: Tokens<'_>,
+        tokens: StepTokens<'_>,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let fed = match self {
             Self::Dense(mlp) => mlp.forward_normed(stream, norm),

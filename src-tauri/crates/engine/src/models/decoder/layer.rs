@@ -19,7 +19,7 @@ use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::mixer::Mixer;
 use crate::models::decoder::norm::{self, Norm};
 use crate::models::decoder::residual_add::ResidualAdd;
-use crate::models::decoder::step::{Step, Tokens};
+use crate::models::decoder::step::{Step, StepTokens};
 use crate::weights::Weights;
 
 /// One layer.
@@ -211,7 +211,7 @@ impl Layer {
         &'a self,
         stream: &mut ResidualStream<'a>,
         residual_add: &ResidualAdd,
-        tokens: Tokens<'_>,
+        tokens: StepTokens<'_>,
         change: impl FnOnce(Tensor) -> Result<Tensor>,
     ) -> Result<Option<Tensor>> {
         let Some(feed_forward) = &self.feed_forward else {
@@ -226,7 +226,7 @@ impl Layer {
         &self,
         feed_forward: &FeedForward,
         stream: &mut ResidualStream<'_>,
-        tokens: Tokens<'_>,
+        tokens: StepTokens<'_>,
     ) -> Result<(Tensor, Option<Tensor>)> {
         norm::read(self.pre_feed_forward_norm.as_ref(), stream, |stream, norm| {
             feed_forward.forward(stream, norm, tokens)

@@ -78,7 +78,7 @@ use ngrams::Ngrams;
 use norm::Norm;
 use positions::Positions;
 use residual_add::ResidualAdd;
-use step::{query_scale, InChunk, Step, Tokens};
+use step::{query_scale, InChunk, Step, StepTokens};
 use stored::{as_stored, is_original, turn_projections};
 
 /// The model.
@@ -410,7 +410,7 @@ impl Decoder {
             first_values: RefCell::default(),
             embedded: None,
             layer_inputs: None,
-            tokens: Tokens {
+            tokens: StepTokens {
                 ids: Some(input.ids),
                 of_images: input.of_images,
             },

@@ -11,7 +11,7 @@ use crate::error;
 use crate::layers::{ResidualStream, RmsNorm};
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::sparse_moe::SparseMoe;
-use crate::models::decoder::step::Tokens;
+use crate::models::decoder::step::StepTokens;
 
 /// Both kinds of one layer.
 #[derive(Parameters)]
@@ -38,7 +38,7 @@ impl ModalMoe {
         &self,
         stream: &mut ResidualStream<'_>,
         norm: Option<&RmsNorm>,
-        tokens: Tokens<'_>,
+        tokens: StepTokens<'_>,
     ) -> Result<Tensor> {
         if tokens.of_images.is_empty() {
             return self.text.forward(stream, norm, tokens.ids);

@@ -16,7 +16,7 @@ use crate::models::decoder::layer::Layer;
 use crate::models::decoder::load_context::LoadContext;
 use crate::models::decoder::norm::Norm;
 use crate::models::decoder::residual_add::ResidualAdd;
-use crate::models::decoder::step::{Step, Tokens};
+use crate::models::decoder::step::{Step, StepTokens};
 use crate::models::decoder::{as_stored, is_original, ropes};
 use crate::weights::Weights;
 
@@ -117,7 +117,7 @@ impl MtpHead {
             first_values: RefCell::default(),
             embedded: None,
             layer_inputs: None,
-            tokens: Tokens::default(),
+            tokens: StepTokens::default(),
             images: &[],
         };
         for layer in &self.layers {

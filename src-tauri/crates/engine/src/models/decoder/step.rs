@@ -41,7 +41,7 @@ pub(super) struct Step<'a> {
     /// The stream before the first layer, if layers add it.
     pub(super) embedded: Option<Tensor>,
     /// The tokens of its rows.
-    pub(super) tokens: Tokens<'a>,
+    pub(super) tokens: StepTokens<'a>,
     /// The inputs of all layers, `[rows, layers, width]`, if they have any beside the stream.
     pub(super) layer_inputs: Option<Tensor>,
     /// Images of the chunk.
@@ -50,7 +50,7 @@ pub(super) struct Step<'a> {
 
 /// The tokens of a step, for parts that tell them apart.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Tokens<'a> {
+pub(super) struct StepTokens<'a> {
     /// They themselves `[rows]`, if they are read one after another.
     pub(super) ids: Option<&'a Tensor>,
     /// The rows of images, their marks included.
