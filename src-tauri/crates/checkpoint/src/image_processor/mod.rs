@@ -145,7 +145,7 @@ pub struct View {
 }
 
 impl ImagePlan {
-    /// So many rows and columns of tiles like this view, brought to this size together, and the whole in one more: a
+    /// Rows and columns of tiles like this view, brought to this size together, and the whole in one more view: a
     /// mark ends each of its rows, and one parts it from the tiles, whose features are this grid.
     fn marked_tiles(view: View, tiles: (u32, u32), size: (u32, u32), grid: (u32, u32)) -> Self {
         let mut views = vec![view; (tiles.0 * tiles.1 + 1) as usize];
